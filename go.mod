@@ -1,0 +1,3 @@
+module github.com/tally-counter/tally
+
+go 1.26
