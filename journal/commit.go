@@ -1,0 +1,397 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"time"
+
+	"github.com/tally-counter/tally/counter"
+)
+
+const (
+	markDelay   = 100 * time.Millisecond // idle time after which a mark proves the last block
+	markBytes   = 1                      // of a mark in the stream; when no more is unproven it is a mark itself
+	retryDelay  = time.Second            // between attempts on a full disk
+	giveUpDelay = 5 * time.Second        // how long waiters are held while a disk is full
+	keepBytes   = 1 << 20                // a larger buffer is not kept for the next block
+	idleForever = time.Duration(1<<63 - 1)
+)
+
+// step is what the committer does next.
+type step struct {
+	write bool
+	sync  bool
+	stop  bool
+	sleep time.Duration // when there is nothing to do
+}
+
+// run is the committer, the only goroutine that writes segments.
+func (j *Journal) run() {
+	defer close(j.stopped)
+	timer := time.NewTimer(idleForever)
+	defer timer.Stop()
+	for {
+		j.mu.Lock()
+		s := j.stepLocked(time.Now())
+		if s.sleep > 0 {
+			j.asleep = true
+			j.mu.Unlock()
+			timer.Reset(s.sleep)
+			select {
+			case <-j.wake:
+				if j.o.Sync == Always {
+					runtime.Gosched() // whoever is about to append joins this commit
+				}
+			case <-timer.C:
+				j.mu.Lock()
+				if !j.asleep {
+					<-j.wake // a waker came first: take its token
+				}
+				j.asleep = false
+				j.mu.Unlock()
+			}
+			continue
+		}
+		var block []byte
+		var upto Pos
+		if s.write {
+			block, upto = j.takeLocked()
+		}
+		j.mu.Unlock()
+		if s.write || s.sync {
+			if !j.commit(block, upto, s.sync) {
+				return
+			}
+			j.release(block)
+		}
+		if s.stop {
+			return
+		}
+	}
+}
+
+// stepLocked decides what to do at time now.
+func (j *Journal) stepLocked(now time.Time) (s step) {
+	filled := len(j.buf) > blockHeaderBytes
+	durable, end := j.Durable(), j.End()
+	must := j.o.Sync == Always || j.want > durable || j.closing
+
+	s.sleep = idleForever
+	if filled {
+		s.write = must || len(j.buf) >= flushBytes
+		s.after(flushDelay-now.Sub(j.since), &s.write)
+	}
+	if durable < end && !must && j.o.Sync == Interval {
+		s.after(j.o.Interval-now.Sub(j.last), &s.sync)
+		s.write = filled && (s.write || s.sync)
+	}
+	s.sync = s.sync || must && durable < end
+	if durable == end && durable-j.proven > markBytes && !j.closing {
+		mark := false
+		s.after(markDelay-now.Sub(j.last), &mark)
+		if mark {
+			j.appendLocked(nil)
+			s.write, s.sync = true, true
+		}
+	}
+	s.stop = j.closing
+	if s.write || s.sync || s.stop {
+		s.sleep = 0
+	}
+	return s
+}
+
+// after sets what when d has passed, else sees to it that s sleeps no longer.
+func (s *step) after(d time.Duration, what *bool) {
+	if d <= 0 {
+		*what = true
+	} else {
+		s.sleep = min(s.sleep, d)
+	}
+}
+
+// takeLocked takes the filled buffer and puts the spare one in its place.
+func (j *Journal) takeLocked() (block []byte, upto Pos) {
+	block, upto = j.buf, j.End()
+	j.buf, j.spare = newBlock(j.spare), nil
+	j.buffered.Store(0)
+	j.written, j.since = upto, time.Time{}
+	if j.next != nil {
+		j.due, j.next = append(j.due, j.next), nil
+	}
+	if j.room != nil {
+		close(j.room)
+		j.room = nil
+	}
+	return block, upto
+}
+
+func newBlock(b []byte) []byte {
+	if b == nil {
+		b = make([]byte, 0, 64<<10)
+	}
+	return b[:blockHeaderBytes]
+}
+
+// release gives a written block's buffer back.
+func (j *Journal) release(block []byte) {
+	if block == nil || cap(block) > keepBytes {
+		return
+	}
+	j.mu.Lock()
+	j.spare = block
+	j.mu.Unlock()
+}
+
+// commit writes block, which may be nil, syncs when asked and tells who waits.
+// On a full disk it tries again until there is room. False: the journal failed
+// for good.
+func (j *Journal) commit(block []byte, upto Pos, sync bool) bool {
+	durable := j.Durable()
+	if block != nil {
+		start := upto - Pos(len(block)-blockHeaderBytes)
+		sealBlock(j.salt, block, start, durable)
+		if err := j.writeBlock(block, start); err != nil && !j.retry(err, block, start) {
+			return false
+		}
+		j.stats.block(len(block))
+		j.prepareAhead()
+	}
+	if !sync {
+		return true
+	}
+	if err := j.syncFile(); err != nil {
+		j.fail(err)
+		return false
+	}
+	if block != nil {
+		j.proven = durable
+	}
+	j.settle()
+	return true
+}
+
+// settle makes everything written known as durable.
+func (j *Journal) settle() {
+	j.mu.Lock()
+	durable := j.written
+	j.durable.Store(uint64(durable))
+	due := j.due
+	j.due = nil
+	j.mu.Unlock()
+	j.last = time.Now()
+	for _, c := range due {
+		close(c)
+	}
+	j.announce()
+}
+
+func (j *Journal) announce() {
+	if fn := j.onDurable.Load(); fn != nil {
+		(*fn)(j.Durable())
+	}
+}
+
+// syncFile syncs the segment being written.
+func (j *Journal) syncFile() error {
+	t := time.Now()
+	if err := j.file.Sync(); err != nil {
+		return syncError{fmt.Errorf("segment %s: sync failed: %w", j.fileName, err)}
+	}
+	j.stats.sync(time.Since(t))
+	return nil
+}
+
+// syncError is a failed sync. The kernel may have dropped the pages it could
+// not write and say nothing at the next sync, so it is never tried again.
+type syncError struct{ error }
+
+// writeBlock writes block at the end of the current segment, or of a new one
+// when it does not fit. Called again after an error it writes the same bytes at
+// the same place.
+func (j *Journal) writeBlock(block []byte, start Pos) error {
+	if j.off > segmentHeaderBytes && j.off+int64(len(block)) > j.o.SegmentBytes {
+		if err := j.rotate(start); err != nil {
+			return err
+		}
+	}
+	if _, err := j.file.WriteAt(block, j.off); err != nil {
+		return fmt.Errorf("segment %s: write failed: %w", j.fileName, err)
+	}
+	j.off += int64(len(block))
+	return nil
+}
+
+// retry tries to write block once a second while the disk is full.
+func (j *Journal) retry(err error, block []byte, start Pos) bool {
+	since := time.Now()
+	for {
+		var se syncError
+		if errors.As(err, &se) || !diskFull(err) {
+			j.fail(err)
+			return false
+		}
+		j.setFull(err, since)
+		if j.pause(retryDelay) {
+			j.fail(fmt.Errorf("closed while the disk was full: %w", err))
+			return false
+		}
+		if err = j.writeBlock(block, start); err == nil {
+			j.failure.Store(nil)
+			j.log.Info("journal: the disk takes writes again", "full", time.Since(since).Round(time.Millisecond))
+			return true
+		}
+	}
+}
+
+func diskFull(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
+
+// pause waits for d; true when the journal is being closed.
+func (j *Journal) pause(d time.Duration) (closing bool) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	for {
+		j.mu.Lock()
+		closing, j.asleep = j.closing, true
+		if closing {
+			j.asleep = false
+		}
+		j.mu.Unlock()
+		if closing {
+			return true
+		}
+		select {
+		case <-j.wake: // by Append, Wait or Close
+		case <-timer.C:
+			j.mu.Lock()
+			if !j.asleep {
+				<-j.wake
+			}
+			j.asleep = false
+			j.mu.Unlock()
+			return false
+		}
+	}
+}
+
+// setFull makes Admit fail, and ends the wait of those who wait too long.
+func (j *Journal) setFull(err error, since time.Time) {
+	gaveUp := time.Since(since) >= giveUpDelay
+	was := j.failure.Load()
+	f := &failure{since: since, gaveUp: gaveUp, err: fmt.Errorf("journal: the disk is full and nothing is written: %w (%v); reads go on; "+
+		"free space on the disk of %s, writing resumes by itself within a second", counter.ErrUnavailable, err, j.dir)}
+	if was == nil {
+		j.log.Error("journal: the disk is full, writes are refused until there is room", "dir", j.dir, "err", err)
+	}
+	j.refuse(f, gaveUp && !was.gaveUp)
+}
+
+// fail makes the failure last until the journal is opened again.
+func (j *Journal) fail(err error) {
+	f := &failure{sticky: true, gaveUp: true, err: fmt.Errorf("journal: writing stopped at position %d: %w (%v); reads go on; nothing is tried again, since after "+
+		"a failed sync the kernel may have dropped what it could not write: check the disk of %s, then restart", j.Durable(), counter.ErrUnavailable, err, j.dir)}
+	j.log.Error("journal: failed, writes are refused until restart", "dir", j.dir, "durable", j.Durable(), "err", err)
+	j.mu.Lock()
+	j.buf, j.spare = newBlock(nil), nil
+	j.buffered.Store(0)
+	j.mu.Unlock()
+	j.refuse(f, true)
+}
+
+// refuse publishes f and lets go of who waits in Admit, and with all of
+// everyone who waits for the disk.
+func (j *Journal) refuse(f *failure, all bool) {
+	j.mu.Lock()
+	j.failure.Store(f)
+	var free []chan struct{}
+	if j.room != nil {
+		free, j.room = append(free, j.room), nil
+	}
+	if all {
+		free = append(free, j.due...)
+		if j.next != nil {
+			free = append(free, j.next)
+		}
+		j.due, j.next = nil, nil
+	}
+	j.mu.Unlock()
+	for _, c := range free {
+		close(c)
+	}
+	if all {
+		j.announce()
+	}
+}
+
+// rotate closes the current segment, all of it durable, and goes on in a new
+// one that starts at start.
+func (j *Journal) rotate(start Pos) error {
+	if err := j.syncFile(); err != nil {
+		return err
+	}
+	if j.prepared == nil {
+		j.prepare()
+	}
+	p := <-j.prepared
+	j.prepared = nil
+	if p.err != nil {
+		return fmt.Errorf("the next segment cannot be created: %w", p.err)
+	}
+	if err := nameSegment(j.o.FS, j.dir, p.file, j.id, start); err != nil {
+		p.file.Close()
+		return err
+	}
+	j.file.Close() // synced and only read from here on: nothing can be lost
+	j.file, j.fileName, j.off = p.file, segmentName(start), segmentHeaderBytes
+	j.segsMu.Lock()
+	j.segs = append(j.segs, segment{start, j.fileName})
+	j.segsMu.Unlock()
+	return nil
+}
+
+// prepared is the segment that comes next, or why there is none.
+type prepared struct {
+	file File
+	err  error
+}
+
+// prepareAhead starts preparing the next segment once half of this one is used.
+func (j *Journal) prepareAhead() {
+	if j.prepared == nil && j.off >= j.o.SegmentBytes/2 {
+		j.prepare()
+	}
+}
+
+// prepare reserves the next segment's space in the background. The goroutine
+// ends by itself; rotate or dropPrepared takes its result.
+func (j *Journal) prepare() {
+	out := make(chan prepared, 1)
+	j.prepared = out
+	go func() {
+		f, err := reserveSegment(j.o.FS, filepath.Join(j.dir, nextName), j.o.SegmentBytes)
+		if err != nil {
+			j.log.Warn("journal: the next segment cannot be prepared; writes stop when the current one is full",
+				"dir", j.dir, "segment_bytes", j.o.SegmentBytes, "err", err)
+		}
+		out <- prepared{f, err}
+	}()
+}
+
+// dropPrepared removes a segment that was prepared and is not needed.
+func (j *Journal) dropPrepared() {
+	if j.prepared == nil {
+		return
+	}
+	if p := <-j.prepared; p.err == nil {
+		p.file.Close()
+	}
+	j.prepared = nil
+	if err := removeIfThere(j.o.FS, filepath.Join(j.dir, nextName)); err != nil {
+		j.log.Warn("journal: the prepared segment stays until the next start", "err", err)
+	}
+}
