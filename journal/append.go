@@ -13,8 +13,7 @@ import (
 // The hot path: what every add and every reply pass through. BenchmarkAppend
 // and BenchmarkCommit hold its cost.
 
-// Modes Interval and Never write a block when it has this many bytes or is
-// this old; mode Always writes whenever the disk is free.
+// What nobody waits for is written when it has this many bytes or is this old.
 const (
 	flushBytes = 256 << 10
 	flushDelay = 10 * time.Millisecond
@@ -30,10 +29,10 @@ func (j *Journal) Append(rec []byte) Pos {
 	}
 	j.mu.Lock()
 	end := j.appendLocked(rec)
-	if j.asleep && (j.o.Sync == Always || j.since.IsZero() || len(j.buf) >= flushBytes) {
+	if j.asleep && !j.dozing && (j.since.IsZero() || len(j.buf) >= flushBytes) {
 		j.wakeLocked()
 	}
-	if j.since.IsZero() && j.o.Sync != Always {
+	if j.since.IsZero() {
 		j.since = time.Now()
 	}
 	j.mu.Unlock()
@@ -113,7 +112,12 @@ func (j *Journal) Admit(ctx context.Context) error {
 // can say whether it will be found there. While a disk is full Wait holds on
 // for 5 s, since the committer tries again.
 func (j *Journal) Wait(pos Pos) error {
-	if j.o.Sync != Always && j.failure.Load() == nil {
+	if j.Durable() >= pos {
+		return nil
+	}
+	if j.o.Sync == Always {
+		j.lead()
+	} else if j.failure.Load() == nil {
 		return nil
 	}
 	return j.waitDurable(pos)

@@ -18,6 +18,7 @@ const (
 	giveUpDelay = 5 * time.Second        // how long waiters are held while a disk is full
 	keepBytes   = 1 << 20                // a larger buffer is not kept for the next block
 	idleForever = time.Duration(1<<63 - 1)
+	dozeFor     = time.Second // after a commit the committer looks again by itself for so long
 )
 
 // step is what the committer does next.
@@ -26,19 +27,27 @@ type step struct {
 	sync  bool
 	stop  bool
 	sleep time.Duration // when there is nothing to do
+	doze  bool          // the sleep is short: Append need not end it
 }
 
-// run is the committer, the only goroutine that writes segments.
+// run is the committer: it commits for those who found another commit under
+// way, for those who do not wait, and when the disk was full.
 func (j *Journal) run() {
 	defer close(j.stopped)
 	timer := time.NewTimer(idleForever)
 	defer timer.Stop()
 	for {
+		j.turn.Lock()
+		if f := j.failure.Load(); f != nil && f.sticky {
+			j.turn.Unlock()
+			return
+		}
 		j.mu.Lock()
 		s := j.stepLocked(time.Now())
 		if s.sleep > 0 {
-			j.asleep = true
+			j.asleep, j.dozing = true, s.doze
 			j.mu.Unlock()
+			j.turn.Unlock()
 			timer.Reset(s.sleep)
 			select {
 			case <-j.wake:
@@ -55,17 +64,17 @@ func (j *Journal) run() {
 			}
 			continue
 		}
-		var block []byte
-		var upto Pos
-		if s.write {
+		block, upto := j.stuck, j.stuckEnd
+		if block != nil {
+			j.stuck, s.sync = nil, true
+		} else if s.write {
 			block, upto = j.takeLocked()
 		}
 		j.mu.Unlock()
-		if s.write || s.sync {
-			if !j.commit(block, upto, s.sync) {
-				return
-			}
-			j.release(block)
+		ok := block == nil && !s.sync || j.commit(block, upto, s.sync)
+		j.turn.Unlock()
+		if !ok {
+			return
 		}
 		if s.stop {
 			return
@@ -77,18 +86,26 @@ func (j *Journal) run() {
 func (j *Journal) stepLocked(now time.Time) (s step) {
 	filled := len(j.buf) > blockHeaderBytes
 	durable, end := j.Durable(), j.End()
-	must := j.o.Sync == Always || j.want > durable || j.closing
+	must := j.want > durable || j.closing || j.stuck != nil
 
 	s.sleep = idleForever
 	if filled {
 		s.write = must || len(j.buf) >= flushBytes
 		s.after(flushDelay-now.Sub(j.since), &s.write)
 	}
-	if durable < end && !must && j.o.Sync == Interval {
-		s.after(j.o.Interval-now.Sub(j.last), &s.sync)
-		s.write = filled && (s.write || s.sync)
+	if durable < end && !must {
+		switch j.o.Sync {
+		case Always: // nobody waits yet
+			s.sync = s.write
+		case Interval:
+			s.after(j.o.Interval-now.Sub(j.last), &s.sync)
+			s.write = filled && (s.write || s.sync)
+		}
 	}
 	s.sync = s.sync || must && durable < end
+	if j.o.Sync == Always && !filled && now.Sub(j.last) < dozeFor {
+		s.sleep, s.doze = min(s.sleep, flushDelay), true
+	}
 	if durable == end && durable-j.proven > markBytes && !j.closing {
 		mark := false
 		s.after(markDelay-now.Sub(j.last), &mark)
@@ -98,7 +115,7 @@ func (j *Journal) stepLocked(now time.Time) (s step) {
 		}
 	}
 	s.stop = j.closing
-	if s.write || s.sync || s.stop {
+	if s.write || s.sync || s.stop || j.stuck != nil {
 		s.sleep = 0
 	}
 	return s
@@ -148,30 +165,76 @@ func (j *Journal) release(block []byte) {
 
 // commit writes block, which may be nil, syncs when asked and tells who waits.
 // On a full disk it tries again until there is room. False: the journal failed
-// for good.
+// for good. The caller holds turn.
 func (j *Journal) commit(block []byte, upto Pos, sync bool) bool {
+	err := j.flush(block, upto, sync)
+	if diskFull(err) && j.retry(err, block, upto) {
+		err = j.flush(nil, upto, sync)
+	}
+	if err != nil {
+		if j.Failed() == nil || !j.failure.Load().sticky {
+			j.fail(err)
+		}
+		return false
+	}
+	j.release(block)
+	return true
+}
+
+// flush is one try of commit. After an error in writing, the same block may be
+// flushed again.
+func (j *Journal) flush(block []byte, upto Pos, sync bool) error {
 	durable := j.Durable()
 	if block != nil {
-		start := upto - Pos(len(block)-blockHeaderBytes)
-		sealBlock(j.salt, block, start, durable)
-		if err := j.writeBlock(block, start); err != nil && !j.retry(err, block, start) {
-			return false
+		if err := j.writeBlock(block, upto); err != nil {
+			return err
 		}
 		j.stats.block(len(block))
 		j.prepareAhead()
 	}
 	if !sync {
-		return true
+		return nil
 	}
 	if err := j.syncFile(); err != nil {
-		j.fail(err)
-		return false
+		return err
 	}
 	if block != nil {
 		j.proven = durable
 	}
 	j.settle()
-	return true
+	return nil
+}
+
+// lead commits in the calling goroutine, for itself and everyone else who waits,
+// unless a commit is under way: handing over to the committer and being woken by
+// it would cost more than the commit.
+func (j *Journal) lead() {
+	if !j.turn.TryLock() {
+		return
+	}
+	defer j.turn.Unlock()
+	j.mu.Lock()
+	if len(j.buf) == blockHeaderBytes || j.stuck != nil || j.failure.Load() != nil {
+		j.mu.Unlock()
+		return
+	}
+	block, upto := j.takeLocked()
+	j.mu.Unlock()
+	err := j.flush(block, upto, true)
+	switch {
+	case err == nil:
+		j.release(block)
+	case diskFull(err): // the committer goes on trying
+		j.mu.Lock()
+		j.stuck, j.stuckEnd = block, upto
+		j.wakeLocked()
+		j.mu.Unlock()
+	default:
+		j.fail(err)
+		j.mu.Lock()
+		j.wakeLocked()
+		j.mu.Unlock()
+	}
 }
 
 // settle makes everything written known as durable.
@@ -212,7 +275,9 @@ type syncError struct{ error }
 // writeBlock writes block at the end of the current segment, or of a new one
 // when it does not fit. Called again after an error it writes the same bytes at
 // the same place.
-func (j *Journal) writeBlock(block []byte, start Pos) error {
+func (j *Journal) writeBlock(block []byte, upto Pos) error {
+	start := upto - Pos(len(block)-blockHeaderBytes)
+	sealBlock(j.salt, block, start, j.Durable())
 	if j.off > segmentHeaderBytes && j.off+int64(len(block)) > j.o.SegmentBytes {
 		if err := j.rotate(start); err != nil {
 			return err
@@ -226,11 +291,10 @@ func (j *Journal) writeBlock(block []byte, start Pos) error {
 }
 
 // retry tries to write block once a second while the disk is full.
-func (j *Journal) retry(err error, block []byte, start Pos) bool {
+func (j *Journal) retry(err error, block []byte, upto Pos) bool {
 	since := time.Now()
 	for {
-		var se syncError
-		if errors.As(err, &se) || !diskFull(err) {
+		if !diskFull(err) {
 			j.fail(err)
 			return false
 		}
@@ -239,7 +303,7 @@ func (j *Journal) retry(err error, block []byte, start Pos) bool {
 			j.fail(fmt.Errorf("closed while the disk was full: %w", err))
 			return false
 		}
-		if err = j.writeBlock(block, start); err == nil {
+		if err = j.writeBlock(block, upto); err == nil {
 			j.failure.Store(nil)
 			j.log.Info("journal: the disk takes writes again", "full", time.Since(since).Round(time.Millisecond))
 			return true
@@ -248,6 +312,9 @@ func (j *Journal) retry(err error, block []byte, start Pos) bool {
 }
 
 func diskFull(err error) bool {
+	if _, sync := errors.AsType[syncError](err); sync {
+		return false
+	}
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 

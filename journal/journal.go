@@ -2,8 +2,8 @@
 // to, and synced, before anyone is told of it.
 //
 // Records are byte strings that mean nothing to this package. Append copies a
-// record into a buffer and names the position after it; one goroutine, the
-// committer, writes the buffer as a block and syncs it for everyone who waits
+// record into a buffer and names the position after it; the first who waits for
+// a position writes the buffer as a block and syncs it, for everyone who waits
 // (group commit). Open reads the records back in order. It is not a queue and
 // keeps no index: records are read only when a journal is opened.
 //
@@ -125,10 +125,11 @@ type Journal struct {
 	mu      sync.Mutex
 	buf     []byte          // the block being filled: room for its header, then records
 	spare   []byte          // the other buffer, while the committer does not use it
-	since   time.Time       // when buf received its first record; kept in modes Interval and Never
+	since   time.Time       // when buf received its first record
 	written Pos             // everything before it is in the file
 	want    Pos             // someone needs everything before it durable, whatever the mode
 	asleep  bool            // the committer waits for wake
+	dozing  bool            // asleep, and soon to look by itself
 	closing bool            // Close was called
 	due     []chan struct{} // closed when all that is written is durable
 	next    chan struct{}   // closed when buf is durable; nil while nobody waits
@@ -137,7 +138,11 @@ type Journal struct {
 	wake    chan struct{} // capacity 1
 	stopped chan struct{} // closed when the committer has ended
 
-	// Owned by the committer.
+	// Owned by who holds turn: the committer, or a waiter that commits for
+	// itself. turn is taken before mu.
+	turn     sync.Mutex
+	stuck    []byte // a block that met a full disk, for the committer to write; under mu too
+	stuckEnd Pos
 	file     File
 	fileName string
 	off      int64 // where the next block goes
