@@ -1,0 +1,246 @@
+package table
+
+import (
+	"encoding/binary"
+	"slices"
+	"sort"
+)
+
+// chunk is the memory of up to chunkPages neighbouring pages' separators and
+// references: one entry of the directory.
+//
+//	0      entries
+//	1      marks
+//	2      form: narrow, wide or text
+//	3      narrow: shift
+//	4..7   zero
+//	8..15  integers: first separator; texts: length of the common prefix
+//	16     a reference for each entry, 32 bits; 0: not in memory
+//	then   the number of rows of each entry, 8 bits
+//	then   narrow: (separator - first) >> shift, 32 bits each
+//	       wide: separators, 64 bits each
+//	       text: ends, 16 bits each; prefix; what follows it, end to end
+type chunk []byte
+
+const (
+	chunkHead     = 16
+	chunkPages    = 128
+	chunkBytesMax = 12 << 10 // more is split, whatever the number of pages
+
+	formNarrow = 0
+	formWide   = 1
+	formText   = 2
+
+	chunkDirty      = 1 << 0 // its record changed since it was last collected
+	chunkFlushing   = 1 << 1
+	chunkHasDirty   = 1 << 2 // it may have pages marked dirty
+	chunkHasFlushed = 1 << 3 // it may have pages marked flushing
+)
+
+func (c chunk) entries() int        { return int(c[0]) }
+func (c chunk) marks() byte         { return c[1] }
+func (c chunk) setMarks(m byte)     { c[1] = m }
+func (c chunk) form() byte          { return c[2] }
+func (c chunk) first() uint64       { return le64(c, 8) }
+func (c chunk) ref(i int) ref       { return binary.LittleEndian.Uint32(c[chunkHead+4*i:]) }
+func (c chunk) setRef(i int, r ref) { binary.LittleEndian.PutUint32(c[chunkHead+4*i:], r) }
+
+func (c chunk) rows(i int) int { return int(c[chunkHead+4*c.entries()+i]) }
+
+func (c chunk) setRows(i, n int) { c[chunkHead+4*c.entries()+i] = byte(n) }
+
+// sepsAt is the first byte of the separators.
+func (c chunk) sepsAt() int { return chunkHead + 5*c.entries() }
+
+func (c chunk) replaceRef(from, to ref) {
+	refs := c[chunkHead : chunkHead+4*c.entries()]
+	for i := 0; i+4 <= len(refs); i += 4 {
+		if binary.LittleEndian.Uint32(refs[i:]) == from {
+			binary.LittleEndian.PutUint32(refs[i:], to)
+			return
+		}
+	}
+	panic("table: a slot's owner does not know it")
+}
+
+// sep returns the separator of entry i.
+func (c chunk) sep(i int) Key {
+	at := c.sepsAt()
+	switch c.form() {
+	case formNarrow:
+		return Key{Num: c.first() + uint64(binary.LittleEndian.Uint32(c[at+4*i:]))<<c[3]}
+	case formWide:
+		return Key{Num: le64(c, at+8*i)}
+	}
+	prefix, own := c.textParts(i)
+	return Key{Text: string(prefix) + string(own), IsText: true}
+}
+
+// textParts returns the separator of entry i in its two parts.
+func (c chunk) textParts(i int) (prefix, own []byte) {
+	ends := c[c.sepsAt():]
+	texts := ends[2*c.entries():]
+	p := int(c.first())
+	from := 0
+	if i > 0 {
+		from = int(binary.LittleEndian.Uint16(ends[2*i-2:]))
+	}
+	return texts[:p], texts[p+from : p+int(binary.LittleEndian.Uint16(ends[2*i:]))]
+}
+
+// compareText compares the separator of entry i with k.
+func (c chunk) compareText(i int, k string) int {
+	prefix, own := c.textParts(i)
+	if len(k) <= len(prefix) {
+		if view(prefix) == k {
+			return min(len(own), 1)
+		}
+		if view(prefix) < k {
+			return -1
+		}
+		return 1
+	}
+	if head := k[:len(prefix)]; view(prefix) != head {
+		if view(prefix) < head {
+			return -1
+		}
+		return 1
+	}
+	tail := k[len(prefix):]
+	switch {
+	case view(own) == tail:
+		return 0
+	case view(own) < tail:
+		return -1
+	}
+	return 1
+}
+
+// find returns the last entry whose separator is not above k, which is not below
+// the first separator.
+func (c chunk) find(k Key) int {
+	n := c.entries()
+	at := c.sepsAt()
+	lo, size := 0, n
+	switch c.form() {
+	case formNarrow:
+		off := (k.Num - c.first()) >> c[3]
+		for size > 1 {
+			half := size >> 1
+			if uint64(binary.LittleEndian.Uint32(c[at+4*(lo+half):])) <= off {
+				lo += half
+			}
+			size -= half
+		}
+		return lo
+	case formWide:
+		for size > 1 {
+			half := size >> 1
+			if le64(c, at+8*(lo+half)) <= k.Num {
+				lo += half
+			}
+			size -= half
+		}
+		return lo
+	}
+	return sort.Search(n-1, func(i int) bool { return c.compareText(i+1, k.Text) > 0 })
+}
+
+// directory is a chunk unpacked, for structural changes.
+type directory struct {
+	text  bool
+	seps  []Key
+	refs  []ref
+	rows  []byte
+	marks byte
+}
+
+func (d *directory) load(c chunk) {
+	d.text = c.form() == formText
+	d.seps, d.refs, d.rows = d.seps[:0], d.refs[:0], d.rows[:0]
+	for i := range c.entries() {
+		d.seps = append(d.seps, c.sep(i))
+		d.refs = append(d.refs, c.ref(i))
+		d.rows = append(d.rows, byte(c.rows(i)))
+	}
+	d.marks = c.marks()
+}
+
+// insert adds an entry before entry i.
+func (d *directory) insert(i int, sep Key, r ref, rows int) {
+	d.seps = slices.Insert(d.seps, i, sep)
+	d.refs = slices.Insert(d.refs, i, r)
+	d.rows = slices.Insert(d.rows, i, byte(rows))
+}
+
+func (d *directory) remove(i int) {
+	d.seps = slices.Delete(d.seps, i, i+1)
+	d.refs = slices.Delete(d.refs, i, i+1)
+	d.rows = slices.Delete(d.rows, i, i+1)
+}
+
+// bytes returns about, and not less than, the size of entries lo..hi-1 as a chunk.
+func (d *directory) bytes(lo, hi int) int {
+	n := chunkHead + 13*(hi-lo)
+	for _, s := range d.seps[lo:hi] {
+		n += len(s.Text)
+	}
+	return n
+}
+
+// pack appends entries lo..hi-1 as a chunk with the marks of d.
+func (d *directory) pack(dst []byte, lo, hi int) []byte {
+	seps, n := d.seps[lo:hi], hi-lo
+	head := [chunkHead]byte{0: byte(n), 1: d.marks}
+	var shift uint
+	switch {
+	case d.text:
+		head[2] = formText
+	default:
+		var all uint64
+		first := seps[0].Num
+		for _, s := range seps {
+			all |= s.Num - first
+		}
+		last := seps[n-1].Num - first
+		for all != 0 && all>>shift&1 == 0 {
+			shift++
+		}
+		if last>>shift > 1<<32-1 {
+			head[2], shift = formWide, 0
+		}
+		head[3] = byte(shift)
+		binary.LittleEndian.PutUint64(head[8:], first)
+	}
+	prefix := 0
+	if d.text {
+		prefix = commonPrefix([]byte(seps[0].Text), []byte(seps[n-1].Text))
+		binary.LittleEndian.PutUint64(head[8:], uint64(prefix))
+	}
+	dst = append(dst, head[:]...)
+	for _, r := range d.refs[lo:hi] {
+		dst = binary.LittleEndian.AppendUint32(dst, r)
+	}
+	dst = append(dst, d.rows[lo:hi]...)
+	switch head[2] {
+	case formNarrow:
+		for _, s := range seps {
+			dst = binary.LittleEndian.AppendUint32(dst, uint32((s.Num-seps[0].Num)>>shift))
+		}
+	case formWide:
+		for _, s := range seps {
+			dst = binary.LittleEndian.AppendUint64(dst, s.Num)
+		}
+	case formText:
+		end := 0
+		for _, s := range seps {
+			end += len(s.Text) - prefix
+			dst = binary.LittleEndian.AppendUint16(dst, uint16(end))
+		}
+		dst = append(dst, seps[0].Text[:prefix]...)
+		for _, s := range seps {
+			dst = append(dst, s.Text[prefix:]...)
+		}
+	}
+	return dst
+}

@@ -1,0 +1,214 @@
+package table
+
+import "math/bits"
+
+// pack writes rows lo..hi-1 as a page with the separator sep at the start of
+// buf, which it may replace by a longer one. It reports false when they do not
+// fit the format; that many or more bytes are not one page anyway.
+func (r *rows) pack(buf []byte, lo, hi int, sep Key) (b page, n int, ok bool) {
+	if hi-lo > rowsMax {
+		return page(buf), 0, false
+	}
+	cols := r.chooseForms(lo, hi)
+	keysAt := (headerBits + descBits*cols) / 8
+	var end, keys, low, buckets int // end: first bit behind the keys
+	if r.text {
+		buf = appendTexts(sized(buf, keysAt)[:keysAt], hi-lo, func(i int) []byte { return r.textAt(lo + i) })
+		keys = len(buf) - keysAt
+		end = 8 * len(buf)
+		if keys > keyBytesMax {
+			return page(buf), 0, false
+		}
+	} else {
+		low, buckets = lowBitsFor(hi-lo, r.nums[hi-1]-sep.Num)
+		keys = low | buckets<<6
+		end = 8*keysAt + hi - lo + buckets + (hi-lo)*low
+	}
+	length := end
+	for i := range r.cols {
+		if d := r.tally.descs[i]; r.tally.used[i] {
+			length += d.bits(hi - lo)
+		}
+	}
+	if length > pageBitsMax {
+		return page(buf), 0, false
+	}
+	have := 0
+	if r.text {
+		have = len(buf)
+	}
+	n = (length + 7) >> 3
+	buf = sized(buf, n+padBytes)[:n+padBytes]
+	clear(buf[have:])
+	if !r.text {
+		putInts(buf, keysAt, r.nums[lo:hi], sep.Num, low, buckets)
+	}
+	b = page(buf)
+	b.setHeader(newHeader(hi-lo, cols, keys, length, r.text))
+	i := 0
+	for k, c := range r.cols {
+		if !r.tally.used[k] {
+			continue
+		}
+		d := r.tally.descs[k]
+		b.setDesc(i, d)
+		c.pack(b, d, end, lo, hi)
+		end += d.bits(hi - lo)
+		i++
+	}
+	return b, n, true
+}
+
+// sized returns b with a capacity of n or more, contents kept.
+func sized(b []byte, n int) []byte {
+	if cap(b) >= n {
+		return b
+	}
+	grown := make([]byte, len(b), max(n, 2*cap(b)))
+	copy(grown, b)
+	return grown
+}
+
+// tally holds the forms chosen for the columns of rows.
+type tally struct {
+	descs []desc
+	used  []bool
+}
+
+// chooseForms finds the smallest form of every column of rows lo..hi-1 and
+// returns how many columns occur.
+func (r *rows) chooseForms(lo, hi int) (cols int) {
+	t := &r.tally
+	t.descs, t.used = t.descs[:0], t.used[:0]
+	for _, c := range r.cols {
+		d, used := c.choose(lo, hi)
+		t.descs, t.used = append(t.descs, d), append(t.used, used)
+		if used {
+			cols++
+		}
+	}
+	return cols
+}
+
+// fitClass numbers the narrowest level that holds symbol u: 0: 2 bits, 1: 4,
+// 2: 8, 3: 16, 4: 32, 5: 64.
+func fitClass(v int64, signed bool) int {
+	u, ok := symbol(v, signed)
+	if !ok {
+		return 5
+	}
+	return classOfLen[bits.Len64(u+1)] // one more, as all ones are an escape
+}
+
+// classOfLen is the class of a symbol by the number of its bits.
+var classOfLen = [65]int{3: 1, 4: 1, 5: 2, 6: 2, 7: 2, 8: 2, 9: 3, 10: 3, 11: 3, 12: 3, 13: 3, 14: 3, 15: 3, 16: 3,
+	17: 4, 18: 4, 19: 4, 20: 4, 21: 4, 22: 4, 23: 4, 24: 4, 25: 4, 26: 4, 27: 4, 28: 4, 29: 4, 30: 4, 31: 4, 32: 4}
+
+// choose returns the smallest form of rows lo..hi-1 of the column.
+func (c *cells) choose(lo, hi int) (best desc, used bool) {
+	var plain, signed [6]int // how many values need which class
+	m, negative := 0, false
+	for w := lo >> 6; w <= (hi-1)>>6; w++ {
+		x := c.present[w]
+		if w == lo>>6 {
+			x &^= mask(lo & 63)
+		}
+		if end := hi - w<<6; end < 64 {
+			x &= mask(end)
+		}
+		for ; x != 0; x &= x - 1 {
+			v := c.value[w<<6+bits.TrailingZeros64(x)]
+			plain[fitClass(v, false)]++
+			negative = negative || v <= 0
+			m++
+		}
+	}
+	if m == 0 {
+		return 0, false
+	}
+	bestBits := int(^uint(0) >> 1)
+	try := func(classes *[6]int, flags desc) {
+		for form := range formCount {
+			for _, sparse := range [2]bool{false, true} {
+				if sparse && form < sparseFormMin {
+					continue
+				}
+				d := flags | desc(c.col) | desc(form)<<formShift
+				if sparse {
+					d |= descSparse | desc(m)<<laneShift
+				}
+				d |= levelCounts(form, m, classes)
+				if n := d.bits(hi - lo); n < bestBits {
+					best, bestBits = d, n
+				}
+			}
+		}
+	}
+	try(&plain, 0)
+	if negative {
+		for i := lo; i < hi; i++ {
+			if c.has(i) {
+				signed[fitClass(c.value[i], true)]++
+			}
+		}
+		try(&signed, descSigned)
+	}
+	return best, true
+}
+
+// levelCounts returns the counts of the levels of a descriptor for m values.
+func levelCounts(form, m int, classes *[6]int) (d desc) {
+	w := &levelBits[form]
+	class := 0
+	for k := 0; w[k] != 64; k++ {
+		for class < 5 && 2<<class <= w[k] {
+			m -= classes[class]
+			class++
+		}
+		d |= desc(m) << (countShift + 8*uint(k))
+	}
+	return d
+}
+
+// pack writes rows lo..hi-1 of the column as d says at bit p of the zeroed b.
+func (c *cells) pack(b page, d desc, p, lo, hi int) {
+	w := &levelBits[d.form()]
+	lanes, list := d.lanes(hi-lo), p
+	if d.sparse() {
+		p += lanes * rowBits
+	}
+	var next [levelsMax]int
+	next[0] = p
+	for k, count := 1, lanes; w[k-1] != 64; k++ {
+		next[k] = next[k-1] + count*w[k-1]
+		if w[k] != 64 {
+			count = d.count(k)
+		}
+	}
+	for i := lo; i < hi; i++ {
+		if !c.has(i) {
+			if !d.sparse() {
+				next[0] += w[0]
+			}
+			continue
+		}
+		if d.sparse() {
+			set(b, list, rowBits, uint64(i-lo))
+			list += rowBits
+		}
+		u, ok := symbol(c.value[i], d.signed())
+		for k := 0; ; k++ {
+			width, at := w[k], next[k]
+			next[k] += width
+			if width == 64 {
+				set(b, at, 64, uint64(c.value[i]))
+				break
+			}
+			if ok && u < mask(width) {
+				set(b, at, width, u)
+				break
+			}
+			set(b, at, width, mask(width))
+		}
+	}
+}
