@@ -33,23 +33,6 @@ func set(b []byte, p, w int, v uint64) {
 	}
 }
 
-// copyBits copies n bits from src at s to dst at d; the two do not overlap.
-// Bits of dst behind the last one copied are undefined up to the next byte.
-func copyBits(dst []byte, d int, src []byte, s, n int) {
-	if d&7 == s&7 && n >= 64 {
-		head := (8 - d&7) & 7
-		set(dst, d, head, get(src, s, head))
-		d, s, n = d+head, s+head, n-head
-		copy(dst[d>>3:], src[s>>3:s>>3+n>>3])
-		d, s, n = d+n&^7, s+n&^7, n&7
-	}
-	for ; n >= 64; n -= 64 {
-		set(dst, d, 64, word(src, s))
-		d, s = d+64, s+64
-	}
-	set(dst, d, n, get(src, s, n))
-}
-
 // selectZero returns the place of the k-th zero (from 0) of the bits that begin
 // at byte i, counted from there. There must be that many.
 func selectZero(b []byte, i, k int) int {

@@ -32,7 +32,11 @@ func (t *Table) replace(at place, r *rows, inserted int) {
 	sep := c.sep(at.page)
 	b, n, ok := r.pack(t.pool.page, 0, r.n, sep)
 	t.pool.page = b
-	if ok && (n <= t.limitFor(b) || r.n == 1) {
+	limit := t.limitFor(b)
+	if inserted < 0 {
+		limit += limit / 2 // room for values that grow in a page that is full
+	}
+	if ok && (n <= limit || r.n == 1) {
 		t.setRows(at, r.n)
 		t.overwrite(at, b[:n])
 		if n < t.limitFor(b)/4 {

@@ -89,7 +89,11 @@ func (c *Cursor) Set(col Column, v int64) error {
 	if col > ColumnMax {
 		return fmt.Errorf("table: column %d is above %d: %w", col, ColumnMax, counter.ErrInvalid)
 	}
-	if c.exists && c.setInPlace(col, v) {
+	if c.exists && c.setQuickly(col, v) {
+		return nil
+	}
+	if c.paged && !c.exists && c.insertQuickly(col, v) {
+		c.exists = true
 		return nil
 	}
 	t, k := c.t, c.key()
@@ -110,25 +114,32 @@ func (c *Cursor) Set(col Column, v int64) error {
 	return c.settle(k)
 }
 
-// setInPlace writes v where the cell stands, if it stands somewhere and fits.
-func (c *Cursor) setInPlace(col Column, v int64) bool {
+// setQuickly writes v where the cell stands, or by a splice.
+func (c *Cursor) setQuickly(col Column, v int64) bool {
 	b := c.page()
 	h := b.header()
-	_, d, at, ok := b.column(h, col)
+	i, d, at, ok := b.column(h, col)
 	if !ok {
 		return false
 	}
-	l, ok := d.find(b, at, h.rows(), c.row)
-	if !ok {
-		return false
-	}
+	l := d.find(b, at, h.rows(), c.row)
 	u, ok := l.holds(v, d.signed())
 	if !ok {
-		return false
+		return c.t.widen(c.at, b, i, d, l, v)
 	}
 	set(b, l.pos, l.width, u)
 	c.t.touch(c.at, b)
 	return true
+}
+
+// insertQuickly makes the row by a splice.
+func (c *Cursor) insertQuickly(col Column, v int64) bool {
+	if c.at.tree == 1 {
+		return false
+	}
+	b, off := c.page(), c.num-c.sep().Num
+	row, unary, _ := b.findInt(off)
+	return c.t.insertRow(c.at, b, off, row, unary, col, v)
 }
 
 // Clear makes the cell absent and tells whether it was present. With its last

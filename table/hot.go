@@ -18,8 +18,7 @@ func (t *Table) Add(k Key, col Column, delta int64) (int64, error) {
 		if at, ok := t.locate(k); ok {
 			c := t.chunkAt(at)
 			if r := c.ref(at.page); r != 0 {
-				b := page(t.pool.slot(r))
-				if v, done, err := t.addInPlace(at, b, k.Num-c.sep(at.page).Num, col, delta); done {
+				if v, done, err := t.addAt(at, page(t.pool.slot(r)), k.Num-c.sep(at.page).Num, col, delta); done {
 					return v, err
 				}
 			}
@@ -28,24 +27,21 @@ func (t *Table) Add(k Key, col Column, delta int64) (int64, error) {
 	return t.addSlowly(k, col, delta)
 }
 
-// addInPlace adds to a cell that is present and whose new value fits where the
-// old one stands; done is false when it is not so.
-func (t *Table) addInPlace(at place, b page, off uint64, col Column, delta int64) (v int64, done bool, err error) {
-	row, _, ok := b.findInt(off)
+// addAt adds to the row at offset off of the page b, in place or by a splice;
+// done is false when that is not possible.
+func (t *Table) addAt(at place, b page, off uint64, col Column, delta int64) (v int64, done bool, err error) {
+	row, unary, ok := b.findInt(off)
 	if !ok {
-		return 0, false, nil
+		return delta, t.insertRow(at, b, off, row, unary, col, delta), nil
 	}
 	h := b.header()
-	_, d, p, ok := b.column(h, col)
+	i, d, p, ok := b.column(h, col)
 	if !ok {
 		return 0, false, nil
 	}
-	l, ok := d.find(b, p, h.rows(), row)
-	if !ok {
-		return 0, false, nil
-	}
+	l := d.find(b, p, h.rows(), row)
 	signed := d.signed()
-	if l.width == 64 || l.sym != 0 {
+	if l.present() {
 		v = l.value(signed)
 	}
 	v, err = counter.Sum(v, delta)
@@ -54,7 +50,7 @@ func (t *Table) addInPlace(at place, b page, off uint64, col Column, delta int64
 	}
 	u, ok := l.holds(v, signed)
 	if !ok {
-		return 0, false, nil
+		return v, t.widen(at, b, i, d, l, v), nil
 	}
 	set(b, l.pos, l.width, u)
 	if h&(pageDirty|pageHot) != pageDirty|pageHot {

@@ -91,8 +91,8 @@ func (b page) get(row int, col Column) (v int64, present bool) {
 	if !ok {
 		return 0, false
 	}
-	l, ok := d.find(b, at, h.rows(), row)
-	if !ok || l.width < 64 && l.sym == 0 {
+	l := d.find(b, at, h.rows(), row)
+	if !l.present() {
 		return 0, false
 	}
 	return l.value(d.signed()), true
@@ -104,7 +104,7 @@ func (b page) cells(dst []Cell, row int) []Cell {
 	rows, at := h.rows(), h.columnsAt()
 	for i := range h.cols() {
 		d := b.desc(i)
-		if l, ok := d.find(b, at, rows, row); ok && (l.width == 64 || l.sym != 0) {
+		if l := d.find(b, at, rows, row); l.present() {
 			dst = append(dst, Cell{d.col(), l.value(d.signed())})
 		}
 		at += d.bits(rows)

@@ -25,6 +25,7 @@ type Pool struct {
 	free    []uint32 // unused chunk ids
 	touched int64
 	page    []byte // scratch: a page on its way in or out
+	splice  splice // scratch
 }
 
 // region holds the slots of one class.
@@ -42,23 +43,23 @@ const (
 	ownerBytes   = 4
 	ownerIsChunk = 1 << 31
 	slotStep     = 16
-	stepClasses  = 64 // classes 1..64 have slots of 16, 32, … 1024 bytes
+	stepClasses  = 96 // classes 1..96 have slots of 16, 32, … 1536 bytes
 	classCount   = 128
 	slotsMax     = 1 << 24
 	systemPage   = 4096
 	hugeRegion   = 64 << 20
 )
 
-// classBytes[c] is the slot size of class c: steps of 16 bytes up to 1 KiB, then
-// an eighth of an octave each.
+// classBytes[c] is the slot size of class c: steps of 16 bytes up to 1.5 KiB,
+// then a quarter more of the last octave's start each.
 var classBytes = func() (t [classCount]int) {
 	for c := range t {
 		if c <= stepClasses {
 			t[c] = c * slotStep
 			continue
 		}
-		octave, part := (c-stepClasses-1)/8, (c-stepClasses-1)%8+1
-		t[c] = (1024 << octave) * (8 + part) / 8
+		octave, part := (c-stepClasses-1)/4, (c-stepClasses-1)%4+1
+		t[c] = (stepClasses * slotStep << octave) * (4 + part) / 4
 	}
 	return t
 }()
@@ -167,13 +168,32 @@ func (p *Pool) release(r ref) {
 		copy(p.slot(r)[:classBytes[c]], p.slot(last))
 		p.moved(last, r)
 	}
-	// A quarter of slack, so that a class that breathes does not ask the system each time.
-	keep := (g.slots*classBytes[c] + padBytes + systemPage - 1) &^ (systemPage - 1)
-	if g.touched-keep > 4*systemPage+keep/16 {
-		// Failing to give memory back loses nothing but the memory.
-		if returnMemory(g.mem[keep:g.touched]) == nil {
-			p.touch(g, keep)
-		}
+	// Some slack, so that a class that breathes does not ask the system each time.
+	if keep := g.keep(classBytes[c]); g.touched-keep > 2*systemPage+keep/16 {
+		p.trimRegion(g, keep)
+	}
+}
+
+// keep is the size of the region's system pages that are in use.
+func (g *region) keep(slot int) int {
+	if g.slots == 0 {
+		return 0
+	}
+	return (g.slots*slot + padBytes + systemPage - 1) &^ (systemPage - 1)
+}
+
+func (p *Pool) trimRegion(g *region, keep int) {
+	// Failing to give memory back loses nothing but the memory.
+	if g.touched > keep && returnMemory(g.mem[keep:g.touched]) == nil {
+		p.touch(g, keep)
+	}
+}
+
+// Trim gives all memory back that no slot is in, down to a system page a class.
+// It is worth calling now and then: after a checkpoint, after a load.
+func (p *Pool) Trim() {
+	for c := range p.classes {
+		p.trimRegion(&p.classes[c], p.classes[c].keep(classBytes[c]))
 	}
 }
 

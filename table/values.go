@@ -97,14 +97,23 @@ func value(u uint64, signed bool) int64 {
 	return int64(u)
 }
 
-// lane is the place where a value stands in a page.
+// lane is the place where a value stands in a page, or, missing, where the entry
+// of a sparse column would.
 type lane struct {
-	pos   int // first bit
-	width int
-	sym   uint64
+	pos     int // first bit; missing: of the column
+	width   int
+	sym     uint64
+	depth   int // its level, 0 the first
+	level   int // first bit of the level
+	lanes   int // on the level
+	row     int // its number on the level; missing: of the row
+	missing bool
 }
 
-func (l lane) value(signed bool) int64 {
+// present tells whether the lane holds a value.
+func (l *lane) present() bool { return l.sym != 0 || l.width == 64 }
+
+func (l *lane) value(signed bool) int64 {
 	if l.width == 64 {
 		return int64(l.sym)
 	}
@@ -112,7 +121,10 @@ func (l lane) value(signed bool) int64 {
 }
 
 // holds tells whether the lane can hold v instead, and its symbol.
-func (l lane) holds(v int64, signed bool) (u uint64, ok bool) {
+func (l *lane) holds(v int64, signed bool) (u uint64, ok bool) {
+	if l.missing {
+		return 0, false
+	}
 	if l.width == 64 {
 		return uint64(v), true
 	}
@@ -131,15 +143,16 @@ func listed(b []byte, p, m, row int) (i int, ok bool) {
 	return m, false
 }
 
-// find returns the lane of row in the column d that begins at bit p of b. In a
-// dense column an absent value is a lane with symbol 0; in a sparse one ok is
-// false then.
-func (d desc) find(b []byte, p, rows, row int) (l lane, ok bool) {
+// find returns the lane of row in the column d that begins at bit p of b. An
+// absent value is a lane with symbol 0 in a dense column, and missing in a sparse
+// one.
+func (d desc) find(b []byte, p, rows, row int) lane {
 	i, n := row, rows
 	if d.sparse() {
 		n = int(d >> laneShift)
+		var ok bool
 		if i, ok = listed(b, p, n, row); !ok {
-			return lane{}, false
+			return lane{pos: p, row: row, missing: true}
 		}
 		p += n * rowBits
 	}
@@ -150,7 +163,7 @@ func (d desc) find(b []byte, p, rows, row int) (l lane, ok bool) {
 		at := p + i*width
 		sym := get(b, at, width)
 		if width == 64 || sym != mask(width) {
-			return lane{at, width, sym}, true
+			return lane{pos: at, width: width, sym: sym, depth: k, level: p, lanes: n, row: i}
 		}
 		i = countEscapes(b, p, width, i)
 		p += n * width
