@@ -109,8 +109,7 @@ type Engine struct {
 	closedSessions []string // that the page store still holds
 
 	tokenCount atomic.Int64
-	memory     atomic.Int64 // bytes of pages
-	overhead   atomic.Int64 // bytes of directories, refreshed by the keeper
+	memory     atomic.Int64 // bytes of pages and directory
 	poisoned   atomic.Pointer[error]
 
 	journal *journal.Journal
@@ -201,8 +200,14 @@ func (e *Engine) nowMilli() int64 { return e.opts.Now().UnixMilli() }
 // failed before, so what stands at pos may or may not be there after a restart.
 func (e *Engine) Wait(pos Pos) error { return e.journal.Wait(pos) }
 
-// Durable is the position up to which answers may be shown.
-func (e *Engine) Durable() Pos { return e.journal.Durable() }
+// Durable is the position up to which answers may be shown: what is on disk, or,
+// when SyncMode does not wait for the disk, what was appended.
+func (e *Engine) Durable() Pos {
+	if e.opts.Sync != SyncAlways && e.journal.Failed() == nil {
+		return e.journal.End()
+	}
+	return e.journal.Durable()
+}
 
 // OnDurable has fn called after every commit of the journal, and when it fails.
 // Set it once, before the first write.

@@ -73,7 +73,6 @@ func (k *keeper) hurry() {
 }
 
 func (k *keeper) tend(e *Engine) {
-	e.measureOverhead()
 	if now := time.Now(); now.After(k.retryAt) && k.due(e, now) {
 		if err := e.Checkpoint(); err != nil {
 			e.log.Error("checkpoint failed; the journal is kept, it is tried again", "error", err)
@@ -122,24 +121,10 @@ func (e *Engine) dirtyBytes() (n int64) {
 	return n
 }
 
-// measureOverhead sums what counts against the budget besides pages.
-func (e *Engine) measureOverhead() {
-	var n int64
-	for i := range e.parts {
-		part := &e.parts[i]
-		part.mu.Lock()
-		for _, t := range part.tables {
-			n += t.DirectoryBytes()
-		}
-		part.mu.Unlock()
-	}
-	e.overhead.Store(n + e.tokenCount.Load()*32)
-}
-
-// limit is the budget for pages, in bytes: never less than a quarter of the
-// whole, so that a huge directory slows work down but does not stop it.
+// limit is the budget for pages and directory, in bytes: what tokens leave, but
+// never less than a quarter of the whole.
 func (e *Engine) limit() int64 {
-	return max(e.opts.Memory-e.overhead.Load(), e.opts.Memory/4)
+	return max(e.opts.Memory-e.tokenCount.Load()*tokenBytes, e.opts.Memory/4)
 }
 
 // relieve drops cold clean pages of a partition, about want bytes. The caller

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/tally-counter/tally/counter"
@@ -35,7 +37,13 @@ func (e *Engine) recover() (err error) {
 	}
 	e.counts.checkpointPos.Store(uint64(from))
 	e.counts.recoveryNanos = int64(time.Since(begun))
-	e.measureOverhead()
+	// The directories that were made must be found again, and dir itself.
+	if err := syncDir(e.dir); err != nil {
+		return err
+	}
+	if err := syncDir(filepath.Dir(e.dir)); !errors.Is(err, os.ErrPermission) {
+		return err
+	}
 	return nil
 }
 

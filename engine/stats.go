@@ -29,8 +29,7 @@ type Stats struct {
 	Counters       int     `json:"counters"`
 	MemoryBytes    int64   `json:"memory_bytes"`     // pages and directory
 	MemoryBudget   int64   `json:"memory_budget"`    // bytes
-	PageBytes      int64   `json:"page_bytes"`       // slots in memory
-	DirectoryBytes int64   `json:"directory_bytes"`  // always in memory
+	DirectoryBytes int64   `json:"directory_bytes"`  // of those, always in memory
 	BytesPerObject float64 `json:"bytes_per_object"` // MemoryBytes over the objects in memory, estimated by pages
 	PagesResident  int     `json:"pages_resident"`
 	PagesTotal     int     `json:"pages_total"`
@@ -88,7 +87,7 @@ func (e *Engine) Stats() Stats {
 	for i := range e.parts {
 		part := &e.parts[i]
 		part.mu.Lock()
-		s.PageBytes += part.pool.Bytes()
+		s.MemoryBytes += part.pool.Bytes()
 		for _, t := range part.tables {
 			s.Objects += t.Rows()
 			resident, total := t.Pages()
@@ -99,7 +98,6 @@ func (e *Engine) Stats() Stats {
 		}
 		part.mu.Unlock()
 	}
-	s.MemoryBytes = s.PageBytes + s.DirectoryBytes
 	if s.Objects > 0 && s.PagesResident > 0 {
 		resident := float64(s.Objects) * float64(s.PagesResident) / float64(s.PagesTotal)
 		s.BytesPerObject = float64(s.MemoryBytes) / resident

@@ -20,6 +20,7 @@ const (
 	fingerprintBytes = 12
 	tokenSkew        = time.Minute // how far a token's own time may run ahead of our clock
 	tokenSlices      = 8           // of the retention: what is kept is at most 1/8 too old
+	tokenBytes       = 32          // of memory, about, for each
 )
 
 type tokenEntry struct {
