@@ -26,13 +26,13 @@ const tableBytesMax = 64 << 20
 // but sections must not overlap. Each is a table, or more: what can be written
 // in order belongs in one section. After an error only Abort is of use.
 type Checkpoint struct {
-	s       *Store
-	w       *sstable.Writer // the table being written; nil: none
-	paths   []string        // all tables
-	low     []byte          // the next key of the section must not be below
-	del     span            // range to delete that is not in a table yet
-	err     error           // the first error; it stays
-	done    bool            // committed or aborted
+	s     *Store
+	w     *sstable.Writer // the table being written; nil: none
+	paths []string        // all tables
+	low   []byte          // the next key of the section must not be below
+	del   span            // range to delete that is not in a table yet
+	err   error           // the first error; it stays
+	done  bool            // committed or aborted
 }
 
 // span is the keys from start to before end; nil end: no span.
@@ -172,10 +172,12 @@ func (c *Checkpoint) Commit() error {
 		c.check("", c.s.writable())
 	}
 	if c.err == nil && len(c.paths) > 0 {
-		if err := c.s.db.Ingest(context.Background(), c.paths); err != nil {
-			if frozen := c.s.guard.err(); frozen != nil {
-				err = fmt.Errorf("%w (%v)", counter.ErrUnknown, frozen)
-			} else if strings.Contains(err.Error(), "overlapping ranges") {
+		err := c.s.db.Ingest(context.Background(), c.paths)
+		if frozen := c.s.guard.err(); frozen != nil {
+			err = fmt.Errorf("%w (%v)", counter.ErrUnknown, frozen)
+		}
+		if err != nil {
+			if strings.Contains(err.Error(), "overlapping ranges") {
 				err = fmt.Errorf("sections overlap: %w", counter.ErrInvalid)
 			}
 			c.check("the checkpoint was not committed", err)

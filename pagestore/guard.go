@@ -17,13 +17,13 @@ import (
 	"github.com/tally-counter/tally/counter"
 )
 
-// guard stands between Pebble and the world, for two things Pebble leaves to
-// its user.
+// guard stands between Pebble and the world, for what Pebble leaves to its user.
 //
-// A failed write of the manifest, the list of tables, is fatal: nobody knows
-// whether it is on disk. Instead of ending the process the guard freezes the
-// store: from then on no file is written or removed, so that either list finds
-// its tables at the next start, and reads go on.
+// A failed write of the manifest, the list of tables, or a failed sync of the
+// directory ends the process: nobody knows what is on disk. Instead the guard
+// freezes the store: from then on no file is written or removed, so that either
+// list finds its tables at the next start, and reads go on. Whoever writes asks
+// err when done.
 //
 // A compaction that finds the disk full is tried again at once and for ever;
 // the guard holds it back for a second each time.
@@ -66,7 +66,11 @@ func (g *guard) Fatalf(format string, args ...any) {
 	if !strings.HasPrefix(text, "MANIFEST") {
 		panic("pagestore: " + text)
 	}
-	err := fmt.Errorf("the list of tables could not be written (%s), so nothing is written until restart; reads go on: %w", text, counter.ErrUnavailable)
+	g.freeze(text)
+}
+
+func (g *guard) freeze(why string) {
+	err := fmt.Errorf("the list of tables could not be written (%s), so nothing is written until restart; reads go on: %w", why, counter.ErrUnavailable)
 	if g.frozen.CompareAndSwap(nil, &err) {
 		g.log.Error("pagestore: " + err.Error())
 	}
@@ -83,7 +87,7 @@ func (g *guard) listener() *pebble.EventListener {
 	}
 }
 
-// may returns why a change may not be made now, and notes a full disk.
+// do makes a change unless the store is frozen, and notes a full disk.
 func (g *guard) do(change func() error) error {
 	if err := g.err(); err != nil {
 		return err
@@ -144,6 +148,30 @@ func (g *guard) MkdirAll(dir string, perm os.FileMode) error {
 }
 
 func (g *guard) Unwrap() vfs.FS { return g.FS }
+
+func (g *guard) OpenDir(name string) (vfs.File, error) {
+	f, err := g.FS.OpenDir(name)
+	if err != nil {
+		return nil, err
+	}
+	return &guardedDir{f, g}, nil
+}
+
+// guardedDir is a directory opened for syncing.
+type guardedDir struct {
+	vfs.File
+	g *guard
+}
+
+// Sync does not return its failure, since Pebble panics at it.
+func (d *guardedDir) Sync() error {
+	if d.g.err() == nil {
+		if err := d.File.Sync(); err != nil {
+			d.g.freeze(err.Error())
+		}
+	}
+	return nil
+}
 
 // guardedFile is a file opened for writing.
 type guardedFile struct {

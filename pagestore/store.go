@@ -77,9 +77,14 @@ func Open(dir string, o Options) (*Store, error) {
 	}
 	s.db = db
 	if !o.ReadOnly {
-		if err := s.clearStaging(); err != nil {
-			return nil, joinClose(s.fail("the staging folder cannot be made", err), db)
-		}
+		err = s.clearStaging()
+	}
+	if err == nil {
+		err = s.guard.err()
+	}
+	if err != nil {
+		s.guard.shut()
+		return nil, joinClose(s.openError(err), db)
 	}
 	return s, nil
 }

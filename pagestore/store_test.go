@@ -16,7 +16,10 @@ import (
 	"github.com/tally-counter/tally/counter"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	// Pebble leaves this goroutine behind when its Open fails.
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/cockroachdb/pebble/v2.(*ConcurrencyLimitScheduler).periodicGranter"))
+}
 
 func seeded(t testing.TB) *rand.Rand {
 	seed := rand.Int63()
