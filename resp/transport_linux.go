@@ -1,0 +1,5 @@
+package resp
+
+import "net"
+
+func (s *Server) transport(ln net.Listener) (transport, error) { return s.newGoroutines(ln), nil }
