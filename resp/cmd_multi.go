@@ -11,7 +11,7 @@ var multiCommands = []command{
 	{name: "multi", arity: 1, flags: fast | immediate | stateful, group: "transactions", since: "1.2.0",
 		summary: "Begins a transaction: commands are queued until EXEC.", run: beginMulti},
 	{name: "exec", arity: 1, flags: immediate | stateful, group: "transactions", since: "1.2.0",
-		summary: "Runs the queued commands as one; nil when a watched object has changed.", run: exec},
+		summary: "Runs the queued commands as one; nil when a watched object has changed.", run: execMulti},
 	{name: "discard", arity: 1, flags: fast | immediate | stateful, group: "transactions", since: "2.0.0",
 		summary: "Drops the queued commands.", run: discard},
 	{name: "watch", arity: -2, flags: read | fast | immediate | stateful, keys: allKeys, group: "transactions", since: "2.2.0",
@@ -94,7 +94,7 @@ func discard(c *conn, _ [][]byte) error {
 	return nil
 }
 
-func exec(c *conn, _ [][]byte) error {
+func execMulti(c *conn, _ [][]byte) error {
 	if !c.multi.open {
 		return replyError("ERR EXEC without MULTI")
 	}

@@ -347,7 +347,7 @@ func mgetHot(c *conn, args [][]byte) error {
 
 // cells returns room for n values as read.
 func (c *conn) cells(n int) ([]int64, []bool) {
-	if cap(c.ints) < n {
+	if cap(c.ints) < n || cap(c.present) < n {
 		c.ints, c.present = make([]int64, n), make([]bool, n)
 	}
 	return c.ints[:n], c.present[:n]
