@@ -223,6 +223,15 @@ func start(t testing.TB, s *Server) string {
 	return ln.Addr().String()
 }
 
+// transports runs a test once with the system's best transport and once with the
+// portable one.
+func transports(t *testing.T, name string, test func(t *testing.T, o Options)) {
+	t.Helper()
+	for _, goroutines := range []bool{false, true} {
+		t.Run(fmt.Sprintf("%s/goroutines=%v", name, goroutines), func(t *testing.T) { test(t, Options{Goroutines: goroutines}) })
+	}
+}
+
 // peer is a client over a socket.
 type peer struct {
 	t  testing.TB

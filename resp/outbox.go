@@ -102,3 +102,11 @@ func (o *outbox) wrote(c *conn, n int) {
 
 // pending is how many bytes are not sent yet.
 func (o *outbox) pending(c *conn) int { return len(c.w.b) - o.sent }
+
+// last is the position after which nothing is held any more.
+func (o *outbox) last() (pos engine.Pos) {
+	for _, u := range o.held[:o.n] {
+		pos = max(pos, u.pos)
+	}
+	return pos
+}

@@ -107,8 +107,8 @@ func splitCommand(s string) []string {
 func TestAgainstRedis(t *testing.T) {
 	addr := startRedis(t)
 	for _, protocol := range []string{"2", "3"} {
-		t.Run("RESP"+protocol, func(t *testing.T) {
-			redis, tally := dial(t, addr), dial(t, start(t, newServer(t, Options{})))
+		transports(t, "RESP"+protocol, func(t *testing.T, o Options) {
+			redis, tally := dial(t, addr), dial(t, start(t, newServer(t, o)))
 			redis.do("FLUSHALL")
 			for _, p := range []*peer{redis, tally} {
 				if v := p.do("HELLO", protocol); v.kind == '-' {

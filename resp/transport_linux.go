@@ -2,4 +2,11 @@ package resp
 
 import "net"
 
-func (s *Server) transport(ln net.Listener) (transport, error) { return s.newGoroutines(ln), nil }
+// transport serves TCP by event loops, anything else by goroutines.
+func (s *Server) transport(ln net.Listener) (transport, error) {
+	tcp, ok := ln.(*net.TCPListener)
+	if !ok || s.opts.Goroutines {
+		return s.newGoroutines(ln), nil
+	}
+	return s.newLoops(tcp)
+}
