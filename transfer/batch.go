@@ -13,10 +13,12 @@ type Item struct {
 	Key    counter.Key
 	Deltas []counter.Delta // what to add; of values, what to set
 	Token  string          // "": none
+}
 
-	// Answer.
-	Outcome counter.Outcome
-	Err     error // why it was rejected or failed
+// Refusal is an item that was not taken.
+type Refusal struct {
+	Item int   // index into Batch.Items
+	Err  error // why
 }
 
 // Batch is what goes to the target in one request.
@@ -28,6 +30,11 @@ type Batch struct {
 	Producer string
 	Epoch    uint64
 	Seq      uint64
+
+	// Answer: every item is one of these.
+	Applied   int
+	Duplicate int       // counted before; nothing changed
+	Refused   []Refusal // by rising index
 }
 
 // Target takes batches. Its error kinds are those of package counter; the kinds
@@ -37,7 +44,7 @@ type Target interface {
 	OpenSession(ctx context.Context, producer string) (epoch, lastSeq uint64, err error)
 
 	// Send applies batches in order, in one round trip where that is possible, and
-	// fills in the answers of their items. done batches were answered, all
+	// fills in their answers. done batches were answered, all
 	// durably; err says why the next was not.
 	Send(ctx context.Context, batches []*Batch) (done int, err error)
 }

@@ -51,6 +51,7 @@ func (m *memory) Send(_ context.Context, batches []*Batch) (done int, err error)
 }
 
 func (m *memory) apply(b *Batch) error {
+	b.Applied, b.Duplicate, b.Refused = 0, 0, nil
 	repeated := false
 	if b.Producer != "" {
 		switch last := m.seqs[b.Producer]; {
@@ -66,17 +67,17 @@ func (m *memory) apply(b *Batch) error {
 	for i := range b.Items {
 		it := &b.Items[i]
 		token := it.Key.String() + " " + it.Token
-		it.Outcome, it.Err = counter.Applied, nil
 		if m.rejectAt != nil {
-			if it.Err = m.rejectAt(it); it.Err != nil {
-				it.Outcome = counter.Rejected
+			if err := m.rejectAt(it); err != nil {
+				b.Refused = append(b.Refused, Refusal{i, err})
 				continue
 			}
 		}
 		if repeated || it.Token != "" && m.tokens[token] {
-			it.Outcome = counter.Duplicate
+			b.Duplicate++
 			continue
 		}
+		b.Applied++
 		m.tokens[token] = true
 		object := m.counts[it.Key]
 		if object == nil {

@@ -276,15 +276,16 @@ func (im *importer) deliver(ctx context.Context, window []*Batch) error {
 			}
 			done, err := im.target.Send(ctx, window)
 			var again []*Batch
+			var refused error
 			for _, b := range window[:done] {
-				if left := im.settle(b); left != nil {
-					again = append(again, left)
+				if left, why := im.settle(b); left != nil {
+					again, refused = append(again, left), why
 				}
 			}
 			window = append(again, window[done:]...)
 			im.stale = err != nil && im.session()
-			if err == nil && len(again) > 0 {
-				err = again[0].Items[0].Err
+			if err == nil {
+				err = refused
 			}
 			if err != nil && len(window) < before {
 				return nil // progress: the patience begins anew
@@ -298,37 +299,28 @@ func (im *importer) deliver(ctx context.Context, window []*Batch) error {
 	return nil
 }
 
-// settle counts a batch's answers. It returns what is worth another attempt.
-func (im *importer) settle(b *Batch) *Batch {
+// settle counts a batch's answers. It returns the items that are worth another
+// attempt, and why they are; nil when there are none.
+func (im *importer) settle(b *Batch) (again *Batch, why error) {
 	if b.Producer != "" {
 		im.last = b.Seq
 	}
-	var again []Item
-	for i := range b.Items {
-		it := &b.Items[i]
-		if it.Err != nil && b.Producer == "" && passes(it.Err) {
-			again = append(again, *it)
+	im.report.Rows += int64(b.Applied + b.Duplicate)
+	im.report.Applied += int64(b.Applied)
+	im.report.Duplicate += int64(b.Duplicate)
+	left := &Batch{Kind: b.Kind}
+	for _, r := range b.Refused {
+		it := b.Items[r.Item]
+		if b.Producer == "" && passes(r.Err) {
+			left.Items, why = append(left.Items, it), r.Err
 			continue
 		}
-		switch it.Outcome {
-		case counter.Applied:
-			im.report.Rows++
-			im.report.Applied++
-		case counter.Duplicate:
-			im.report.Rows++
-			im.report.Duplicate++
-		default:
-			reason := it.Outcome.String()
-			if it.Err != nil {
-				reason = it.Err.Error()
-			}
-			im.reject([]*BadRow{{Line: it.Line, Reason: reason, Raw: it.Raw}})
-		}
+		im.reject([]*BadRow{{Line: it.Line, Reason: r.Err.Error(), Raw: it.Raw}})
 	}
-	if again == nil {
-		return nil
+	if len(left.Items) == 0 {
+		return nil, nil
 	}
-	return &Batch{Kind: b.Kind, Items: again}
+	return left, why
 }
 
 // passes tells whether err may be gone with the next attempt.
