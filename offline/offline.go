@@ -39,14 +39,28 @@ func Open(dir string, create bool, o engine.Options) (*Directory, error) {
 // Close checkpoints what changed and gives the directory back.
 func (d *Directory) Close() error { return d.engine.Close() }
 
-// Stats are the engine's figures, by the names of their JSON form.
+// Stats are the engine's figures, by the names of their JSON form; names inside
+// others are joined by an underscore, as a server answers them.
 func (d *Directory) Stats(context.Context) (map[string]any, error) {
 	b, err := json.Marshal(d.engine.Stats())
 	if err != nil {
 		return nil, err
 	}
-	var m map[string]any
-	return m, json.Unmarshal(b, &m)
+	var tree map[string]any
+	err = json.Unmarshal(b, &tree)
+	flat := map[string]any{}
+	flatten(flat, "", tree)
+	return flat, err
+}
+
+func flatten(flat map[string]any, prefix string, tree map[string]any) {
+	for name, v := range tree {
+		if inner, ok := v.(map[string]any); ok {
+			flatten(flat, prefix+name+"_", inner)
+		} else {
+			flat[prefix+name] = v
+		}
+	}
 }
 
 // OpenSession is for transfer.Target.

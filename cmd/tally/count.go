@@ -163,7 +163,7 @@ func byName(values []counter.Value) map[string]int64 {
 type scanVerb struct {
 	Namespace string `arg:"" help:"The namespace."`
 	From      string `default:"0" placeholder:"ID" help:"The id to begin at. Integers come before other ids."`
-	Limit     int    `default:"100" placeholder:"N" help:"How many objects to list (${default}); 0 for all."`
+	Limit     whole  `default:"100" placeholder:"N" help:"How many objects to list (${default}); 0 for all."`
 	jsonFlag
 	connection
 }
@@ -189,7 +189,7 @@ func (v *scanVerb) Run(ctx context.Context, std streams) error {
 	for left := v.Limit; ; {
 		step := scanPageMax
 		if v.Limit > 0 {
-			step = min(step, left)
+			step = int(min(scanPageMax, left))
 		}
 		page, err := c.Scan(ctx, v.Namespace, from, step)
 		if err != nil {
@@ -198,7 +198,7 @@ func (v *scanVerb) Run(ctx context.Context, std streams) error {
 		if err := v.print(std, page.Objects, heading); err != nil {
 			return err
 		}
-		left -= len(page.Objects)
+		left -= whole(len(page.Objects))
 		heading = false
 		if !page.More {
 			return nil

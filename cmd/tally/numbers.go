@@ -12,7 +12,7 @@ import (
 func shieldNumbers(args []string) []string {
 	out := make([]string, len(args))
 	for i, arg := range args {
-		if len(arg) > 1 && arg[0] == '-' && '0' <= arg[1] && arg[1] <= '9' {
+		if digits, ok := strings.CutPrefix(arg, "-"); ok && digits != "" && strings.Trim(digits, "0123456789") == "" {
 			arg = " " + arg
 		}
 		out[i] = arg
