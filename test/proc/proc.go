@@ -32,28 +32,34 @@ type Server struct {
 	Addr  string        // host:port
 	Start time.Duration // from starting the process to its first answer
 
+	began  time.Time
 	cmd    *exec.Cmd
 	output *tail
 	exited chan struct{} // closed once the process has been waited for
 }
 
-// Tally starts `tally serve` with its data in dir. args are further flags.
+// Tally starts `tally serve` with its data in dir and waits until it answers. args
+// are further flags.
 func Tally(dir string, args ...string) (*Server, error) {
+	addr, err := FreeAddr()
+	if err != nil {
+		return nil, err
+	}
+	s, err := LaunchTally(dir, addr, args...)
+	if err != nil {
+		return nil, err
+	}
+	return s, s.Ready()
+}
+
+// LaunchTally starts `tally serve` on addr and does not wait: crash suites restart
+// a server where it was, and kill it before it is ready.
+func LaunchTally(dir, addr string, args ...string) (*Server, error) {
 	program, err := Build()
 	if err != nil {
 		return nil, err
 	}
-	return TallyAt(program, dir, "", args...)
-}
-
-// TallyAt starts program, a built tally, listening on addr; "" takes a free port.
-// Crash tests restart a server where it was.
-func TallyAt(program, dir, addr string, args ...string) (*Server, error) {
-	addr, err := orFree(addr)
-	if err != nil {
-		return nil, err
-	}
-	return start("tally", addr, program, append([]string{"serve", "--data", dir, "--resp", addr}, args...)...)
+	return launch("tally", addr, program, append([]string{"serve", "--data", dir, "--resp", addr}, args...)...)
 }
 
 // Redis starts a real redis-server without snapshots, with its data in dir. args
@@ -63,7 +69,7 @@ func Redis(dir string, args ...string) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("proc: redis-server is not installed; run test/setup.sh: %w", err)
 	}
-	addr, err := orFree("")
+	addr, err := FreeAddr()
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +77,11 @@ func Redis(dir string, args ...string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return start("redis", addr, program, append([]string{"--bind", host, "--port", port, "--dir", dir, "--save", ""}, args...)...)
+	s, err := launch("redis", addr, program, append([]string{"--bind", host, "--port", port, "--dir", dir, "--save", ""}, args...)...)
+	if err != nil {
+		return nil, err
+	}
+	return s, s.Ready()
 }
 
 var buildDir string // set once, by build
@@ -97,13 +107,13 @@ func Build() (string, error) { return build() }
 // other goroutine builds.
 func Clean() { os.RemoveAll(buildDir) }
 
-func start(name, addr, program string, args ...string) (*Server, error) {
+func launch(name, addr, program string, args ...string) (*Server, error) {
 	s := &Server{Name: name, Addr: addr, output: &tail{}, exited: make(chan struct{})}
 	s.cmd = exec.Command(program, args...)
 	s.cmd.Stdout, s.cmd.Stderr = s.output, s.output
 	// A test that dies must not leave servers behind.
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	began := time.Now()
+	s.began = time.Now()
 	if err := s.cmd.Start(); err != nil {
 		return nil, err
 	}
@@ -111,12 +121,17 @@ func start(name, addr, program string, args ...string) (*Server, error) {
 		s.cmd.Wait()
 		close(s.exited)
 	}()
+	return s, nil
+}
+
+// Ready waits until the server answers. A server that does not is killed.
+func (s *Server) Ready() error {
 	if err := s.ready(); err != nil {
 		s.Kill()
-		return nil, fmt.Errorf("proc: %s %v: %w\n%s", program, args, err, s.Output())
+		return fmt.Errorf("proc: %v: %w\n%s", s.cmd.Args, err, s.Output())
 	}
-	s.Start = time.Since(began)
-	return s, nil
+	s.Start = time.Since(s.began)
+	return nil
 }
 
 // ready waits until the server answers PING. A server that still loads its data
@@ -179,11 +194,8 @@ func (s *Server) Output() string { return s.output.String() }
 // PID is the server's process id.
 func (s *Server) PID() int { return s.cmd.Process.Pid }
 
-// orFree returns addr, or a free port of 127.0.0.1.
-func orFree(addr string) (string, error) {
-	if addr != "" {
-		return addr, nil
-	}
+// FreeAddr returns an address of 127.0.0.1 on which nothing listens.
+func FreeAddr() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", err
