@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/tally-counter/tally/test/proc"
@@ -36,7 +37,7 @@ func TestRun(t *testing.T) {
 	for _, row := range r.Rows {
 		if v, ok := row.median(tallyName); !ok {
 			t.Errorf("%s: no figure of Tally", row.Name)
-		} else if _, _, ok := row.ratio(); !ok && v != 0 {
+		} else if _, _, ok := row.ratio(); !ok && v != 0 && !strings.HasPrefix(row.Name, "table,") {
 			t.Errorf("%s: no Redis to hold Tally against", row.Name)
 		}
 	}

@@ -37,13 +37,14 @@ var suites = []struct {
 	{"traffic", traffic},
 	{"memory", memory},
 	{"restart", restart},
+	{"table", tables},
 }
 
 func main() {
 	log.SetFlags(log.Ltime)
 	scale := flag.Float64("scale", 1, "share of the full size: 1 is 20 million objects, 1 million hot keys")
 	rounds := flag.Int("rounds", 3, "times that each figure is measured; the median is printed")
-	only := flag.String("only", "", "run the suites that match this regular expression: traffic, memory, restart")
+	only := flag.String("only", "", "run the suites that match this regular expression: traffic, memory, restart, table")
 	dir := flag.String("dir", "", "folder for the servers' data, on the disk to measure (default: a temporary folder)")
 	out := flag.String("json", "bench/out/last.json", "file for the figures as JSON; empty: none")
 	flag.Parse()
