@@ -11,17 +11,32 @@ import (
 
 // appendTally queues one command that adds all objects; one reply follows.
 func appendTally(c *wire.Conn, m model, objects []object) (replies int) {
-	deltas := 0
-	for _, o := range objects {
-		deltas += present(o)
+	if len(m.counters) == 1 {
+		c.Begin(5 + 2*len(objects))
+		for _, arg := range []string{"TALLY.MADD", "COUNTS", "COUNTER", m.counters[0]} {
+			c.Arg(arg)
+		}
+		c.ArgInt(int64(len(objects)))
+		for _, o := range objects {
+			c.ArgBytes(key(m, o))
+			c.ArgInt(o.values[0])
+		}
+		return 1
 	}
-	c.Begin(2 + 3*deltas)
-	c.Arg("TALLY.MADD")
-	c.ArgInt(int64(deltas))
+	args := 4
 	for _, o := range objects {
+		args += 2 + 2*present(o)
+	}
+	c.Begin(args)
+	for _, arg := range []string{"TALLY.MADD", "COUNTS", "DELTAS"} {
+		c.Arg(arg)
+	}
+	c.ArgInt(int64(len(objects)))
+	for _, o := range objects {
+		c.ArgBytes(key(m, o))
+		c.ArgInt(int64(present(o)))
 		for i, v := range o.values {
 			if v != 0 {
-				c.ArgBytes(key(m, o))
 				c.Arg(m.counters[i])
 				c.ArgInt(v)
 			}
@@ -30,14 +45,14 @@ func appendTally(c *wire.Conn, m model, objects []object) (replies int) {
 	return 1
 }
 
-// feedCommand reads feedObjects random objects with the counters of a feed.
+// feedCommand reads the counters of a feed of feedObjects random objects.
 func feedCommand() []string {
-	keys := slices.Repeat([]string{"post:" + keyPlace}, feedObjects)
-	return slices.Concat([]string{"TALLY.MGET", strconv.Itoa(feedObjects)}, keys, feedCounters)
+	head := []string{"TALLY.MGET", strconv.Itoa(len(feedCounters))}
+	return slices.Concat(head, feedCounters, slices.Repeat([]string{"post:" + keyPlace}, feedObjects))
 }
 
 // batchCommand adds 1 to counter value of batchDeltas random objects.
 func batchCommand() []string {
-	items := slices.Repeat([]string{"page:" + keyPlace, "value", "1"}, batchDeltas)
-	return slices.Concat([]string{"TALLY.MADD", strconv.Itoa(batchDeltas)}, items)
+	head := []string{"TALLY.MADD", "COUNTS", "COUNTER", "value", strconv.Itoa(batchDeltas)}
+	return slices.Concat(head, slices.Repeat([]string{"page:" + keyPlace, "1"}, batchDeltas))
 }

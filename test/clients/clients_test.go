@@ -53,23 +53,24 @@ func TestScript(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer redis.Kill()
-	tally, err := proc.Tally(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tally.Kill()
 
 	for _, c := range clients {
 		args := c.args(t)
 		for _, mode := range c.modes {
 			t.Run(strings.TrimSuffix(c.name+"/"+mode, "/"), func(t *testing.T) {
 				c.run(t, args, mode, redis, shared)
+				// A new server each time: it remembers tokens and sessions.
+				tally, err := proc.Tally(t.TempDir())
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer tally.Kill()
 				c.run(t, args, mode, tally, own)
+				if err := tally.Stop(); err != nil {
+					t.Error(err)
+				}
 			})
 		}
-	}
-	if err := tally.Stop(); err != nil {
-		t.Error(err)
 	}
 }
 
