@@ -68,6 +68,21 @@ func openSession(c *wire.Conn, producer string) (epoch, last int64, err error) {
 	return epoch, last, nil
 }
 
+// readFigure reads one figure of TALLY.STATS.
+func readFigure(c *wire.Conn, name string) (int64, error) {
+	v, err := c.Do("TALLY.STATS")
+	if err != nil {
+		return 0, err
+	}
+	items, _ := v.([]any)
+	for i := 0; i+1 < len(items); i += 2 {
+		if n, ok := items[i+1].(int64); ok && items[i] == name {
+			return n, nil
+		}
+	}
+	return 0, wrong("TALLY.STATS", "no figure "+name)
+}
+
 // read reads a counter's value as GET and HMGET give it; nil is 0.
 func read(v any) (int64, error) {
 	switch v := v.(type) {

@@ -24,21 +24,28 @@ func TestMain(m *testing.M) {
 // TestCrash: everything in memory.
 func TestCrash(t *testing.T) { crash(t, 60, 10_000) }
 
-// TestCrashSmallMemory: far more objects than the memory budget holds, so that
+// TestCrashSmallMemory: more objects than the memory budget holds, so that
 // eviction and page loads take part.
-func TestCrashSmallMemory(t *testing.T) { crash(t, 60, 3_000_000, "--memory", "16MiB") }
+func TestCrashSmallMemory(t *testing.T) {
+	s := crash(t, 60, 3_000_000, "--memory", "16MiB")
+	if s.evicted == 0 {
+		t.Error("no page was ever evicted: the ballast is too small for what this test is about")
+	}
+}
 
 // Times of a round.
 const (
 	loadMin   = 50 * time.Millisecond  // under load before the server is killed
 	loadMax   = 200 * time.Millisecond // at most
 	bootMax   = 20 * time.Millisecond  // at most, until a server that starts is killed
-	answerMax = 30 * time.Second       // for any reply
+	answerMax = 30 * time.Second       // for all replies of a connection in a round
+	fillMax   = 5 * time.Minute        // for loading, and at the end reading, the ballast
 )
 
 // crash runs rounds of load and kill. TALLY_SOAK runs them for that long instead;
 // TALLY_SEED repeats the choices of an earlier run.
-func crash(t *testing.T, rounds int, ballastObjects int, flags ...string) {
+func crash(t *testing.T, rounds int, ballastObjects int, flags ...string) *suite {
+	t.Helper()
 	seed := uint64(time.Now().UnixNano())
 	if s := os.Getenv("TALLY_SEED"); s != "" {
 		var err error
@@ -74,7 +81,9 @@ func crash(t *testing.T, rounds int, ballastObjects int, flags ...string) {
 	if err := s.end(); err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%d rounds, %d operations, %d adds with a lost reply, %d batches", round, s.operations, s.lost(), s.session.batches)
+	t.Logf("%d rounds, %d operations, %d open in lost replies, %d batches, %d bytes of pages evicted by the last server",
+		round, s.operations, s.lost(), s.session.batches, s.evicted)
+	return s
 }
 
 // suite is one run on one data directory.
@@ -90,6 +99,7 @@ type suite struct {
 	tokenClients  []*tokenClient
 	clients       []client
 	operations    int
+	evicted       int64 // bytes of pages that the last server dropped from memory
 }
 
 func newSuite(dir, addr string, flags []string, seed uint64, ballastObjects int) *suite {
@@ -124,6 +134,9 @@ func (s *suite) begin() error {
 		return err
 	}
 	defer c.Close()
+	if err := c.Deadline(time.Now().Add(fillMax)); err != nil {
+		return err
+	}
 	if err := s.ballast.load(c); err != nil {
 		return err
 	}
@@ -253,7 +266,13 @@ func (s *suite) end() error {
 			return fmt.Errorf("%s: %d are still open though every add was acknowledged", o.key, o.open)
 		}
 	}
+	if err := c.Deadline(time.Now().Add(fillMax)); err != nil {
+		return err
+	}
 	if err := s.ballast.checkAll(c); err != nil {
+		return err
+	}
+	if s.evicted, err = readFigure(c, "evicted_bytes"); err != nil {
 		return err
 	}
 	if err := s.server.Stop(); err != nil {
@@ -274,7 +293,7 @@ func (s *suite) verify() error {
 	return nil
 }
 
-// lost counts the deltas of plain adds whose reply was lost.
+// lost sums the deltas of plain adds whose reply was lost.
 func (s *suite) lost() (n int64) {
 	for _, o := range s.plain {
 		n += o.open

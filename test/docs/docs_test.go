@@ -1,9 +1,3 @@
-// Package docs runs the examples of the documentation against a real server.
-//
-// A fenced block marked sh is an example: a line that begins with "$ " is a
-// command, the lines up to the next one are what it prints. A line "…" stands for
-// any lines. Blocks of one file run in order, in one folder, against one server
-// that the file has for itself; a block with another mark does not run.
 package docs
 
 import (
@@ -171,6 +165,26 @@ func matchLines(want, got []string) bool {
 		}
 	}
 	return false
+}
+
+// TestReference: docs/commands.md says what the server says of itself.
+func TestReference(t *testing.T) {
+	server, err := proc.Tally(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Kill()
+	want, err := Reference(server.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile("../../docs/commands.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != want {
+		t.Error("docs/commands.md is not what the server says; run make generate")
+	}
 }
 
 func TestParse(t *testing.T) {
