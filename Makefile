@@ -1,0 +1,49 @@
+# Everything a developer does here. `make help` lists it.
+#
+# Variables: SCALE (make bench: 1 is the full size), FUZZTIME (make fuzz: per
+# target), SOAK (make soak: how long), ARGS (make run: flags of tally serve).
+
+SCALE      ?= 1
+FUZZTIME   ?= 1000000x
+SOAK       ?= 4h
+STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
+
+# Packages of the product that start goroutines: they also run under the race
+# detector. Derived from the sources, so a new one cannot be forgotten.
+CONCURRENT = $(sort $(dir $(shell grep -rlP --include='*.go' --exclude-dir=test --exclude-dir=bench '^\s+go [\w.]+\x28' .)))
+
+.PHONY: help run build test race lint bench fuzz soak generate
+
+help: ## this list
+	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "make %-9s %s\n", $$1, $$2}' Makefile
+
+run: ## start a server on 127.0.0.1:6380 with its data in ./tally-data
+	go run ./cmd/tally serve $(ARGS)
+
+build: ## build ./tally
+	go build -trimpath -o tally ./cmd/tally
+
+test: ## every test; installs the programs it needs first (see test/setup.sh)
+	./test/setup.sh
+	$(MAKE) --no-print-directory race
+	go test -tags assert -timeout 20m ./...
+
+race: ## the packages that start goroutines, under the race detector
+	$(if $(CONCURRENT),go test -race -short -tags assert -timeout 20m $(CONCURRENT))
+
+lint: ## gofmt, go vet, staticcheck
+	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "run gofmt -w on: $$unformatted"; exit 1; }
+	go vet -tags assert ./...
+	go run $(STATICCHECK) -tags assert ./...
+
+bench: ## Tally beside a Redis started in the same run; SCALE=0.05 for a quick look
+	./bench/run -scale $(SCALE)
+
+fuzz: ## every fuzz target for FUZZTIME each
+	./test/fuzz.sh $(FUZZTIME)
+
+soak: ## the crash suite for SOAK
+	TALLY_SOAK=$(SOAK) go test -tags assert -count=1 -timeout 0 -v -run '^TestCrash' ./test/crash
+
+generate: ## rewrite generated files
+	go generate ./...
