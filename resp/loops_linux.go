@@ -323,9 +323,9 @@ func (l *loop) show(durable engine.Pos) (need engine.Pos) {
 		}
 		k.out.show(durable)
 		l.flush(k)
-		if k.fd >= 0 && k.out.n > 0 {
+		if k.fd >= 0 && (k.out.n > 0 || k.fresh) {
 			need = max(need, k.out.last())
-			due = append(due, k)
+			due = append(due, k) // a fresh one has run something since the last hold
 		} else {
 			k.due = false
 		}
