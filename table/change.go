@@ -189,6 +189,7 @@ func (t *Table) removePage(at place) {
 // out of the table when it was the only one. A chunk that loses its first page
 // has a new name.
 func (t *Table) dropEntry(at place) {
+	t.shape++
 	c := t.chunkAt(at)
 	if at.page == 0 {
 		t.remove(c.sep(0), true)
@@ -245,6 +246,7 @@ func (t *Table) merge(at place, n, limit int) {
 
 // putChunk stores d in place of the chunk at, split when it is too large.
 func (t *Table) putChunk(at place, d *directory) {
+	t.shape++
 	n := len(d.seps)
 	cuts := t.cutChunk(nil, d, 0, n, at.page+2 >= n)
 	for i := len(cuts) - 1; i > 0; i-- {
@@ -284,6 +286,7 @@ func (t *Table) cutChunk(dst []int, d *directory, lo, hi int, atEnd bool) []int 
 
 // newChunk puts the chunk c, which has no slot yet, into a tree before chunk i.
 func (t *Table) newChunk(tree, i int, c chunk) {
+	t.shape++
 	id := t.pool.newChunk(c)
 	t.chunkBytes += int64(slotBytes(t.pool.chunks[id]))
 	tr := &t.trees[tree]

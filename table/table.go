@@ -42,6 +42,7 @@ type Table struct {
 	residentBytes int64
 	dirtyBytes    int64
 	chunkBytes    int64
+	shape         uint64 // counts changes of the directory: a place is valid while it stays
 	removed       []removal
 	unsorted      bool // removed was appended to
 	limits        limits
