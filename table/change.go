@@ -1,6 +1,9 @@
 package table
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // piece is a page to be: rows lo..hi-1 of the rows being stored.
 type piece struct {
@@ -56,6 +59,9 @@ func (t *Table) overwrite(at place, b page) {
 	b.setHeader(b.header()&^pageMarks | marks)
 	c.setMarks(c.marks() | chunkHasDirty)
 	t.forget(old, h)
+	if assertions {
+		t.assertPage(at, b)
+	}
 	if classOf(len(b)) == int(old>>24) {
 		copy(t.pool.slot(old), b)
 		t.remember(old)
@@ -66,6 +72,17 @@ func (t *Table) overwrite(at place, b page) {
 	t.chunkAt(at).setRef(at.page, fresh)
 	t.remember(fresh)
 	t.pool.release(old)
+}
+
+// assertPage panics unless b, with marks, is a page that may stand at at. It has
+// no upper bound while its neighbour is merged into it.
+func (t *Table) assertPage(at place, b page) {
+	stored := slices.Clone(b)
+	stored.setHeader(stored.header() &^ pageMarks)
+	rows, err := CheckPage(AppendName(nil, t.chunkAt(at).sep(at.page)), nil, stored)
+	if err != nil || rows != t.chunkAt(at).rows(at.page) {
+		panic(fmt.Sprintf("table: wrote a bad page: %d rows, %v", rows, err))
+	}
 }
 
 // remember and forget keep the figures of a changed page in memory.

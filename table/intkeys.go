@@ -44,7 +44,11 @@ func (b page) inBucket(h header, off uint64, row, unary int) (_, _ int, ok bool)
 	off &= mask(low)
 	// Ones from here on are keys of the bucket; there are one or two as a rule.
 	for ones := word(b, 8*at+unary); ones&1 == 1; row, unary = row+1, unary+1 {
-		if got := get(b, lows+row*low, low); got >= off {
+		got := narrow(b, lows+row*low, min(low, 57))
+		if low > 57 {
+			got = get(b, lows+row*low, low)
+		}
+		if got >= off {
 			return row, unary, got == off
 		}
 		if ones >>= 1; ones == 0 {
