@@ -23,6 +23,9 @@ func word(b []byte, p int) uint64 {
 // get reads w bits from bit p on, w in 0..64.
 func get(b []byte, p, w int) uint64 { return word(b, p) & mask(w) }
 
+// narrow is get for w in 0..57, with one load.
+func narrow(b []byte, p, w int) uint64 { return le64(b, p>>3) >> uint(p&7) & mask(w) }
+
 // set writes the low w bits of v at bit p, w in 0..64. Higher bits of v must be 0.
 func set(b []byte, p, w int, v uint64) {
 	i, s := p>>3, uint(p&7)

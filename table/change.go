@@ -1,6 +1,9 @@
 package table
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // piece is a page to be: rows lo..hi-1 of the rows being stored.
 type piece struct {
@@ -56,6 +59,9 @@ func (t *Table) overwrite(at place, b page) {
 	b.setHeader(b.header()&^pageMarks | marks)
 	c.setMarks(c.marks() | chunkHasDirty)
 	t.forget(old, h)
+	if assertions {
+		t.assertPage(at, b)
+	}
 	if classOf(len(b)) == int(old>>24) {
 		copy(t.pool.slot(old), b)
 		t.remember(old)
@@ -66,6 +72,17 @@ func (t *Table) overwrite(at place, b page) {
 	t.chunkAt(at).setRef(at.page, fresh)
 	t.remember(fresh)
 	t.pool.release(old)
+}
+
+// assertPage panics unless b, with marks, is a page that may stand at at. It has
+// no upper bound while its neighbour is merged into it.
+func (t *Table) assertPage(at place, b page) {
+	stored := slices.Clone(b)
+	stored.setHeader(stored.header() &^ pageMarks)
+	rows, err := CheckPage(AppendName(nil, t.chunkAt(at).sep(at.page)), nil, stored)
+	if err != nil || rows != t.chunkAt(at).rows(at.page) {
+		panic(fmt.Sprintf("table: wrote a bad page: %d rows, %v", rows, err))
+	}
 }
 
 // remember and forget keep the figures of a changed page in memory.
@@ -189,6 +206,7 @@ func (t *Table) removePage(at place) {
 // out of the table when it was the only one. A chunk that loses its first page
 // has a new name.
 func (t *Table) dropEntry(at place) {
+	t.shape++
 	c := t.chunkAt(at)
 	if at.page == 0 {
 		t.remove(c.sep(0), true)
@@ -245,6 +263,7 @@ func (t *Table) merge(at place, n, limit int) {
 
 // putChunk stores d in place of the chunk at, split when it is too large.
 func (t *Table) putChunk(at place, d *directory) {
+	t.shape++
 	n := len(d.seps)
 	cuts := t.cutChunk(nil, d, 0, n, at.page+2 >= n)
 	for i := len(cuts) - 1; i > 0; i-- {
@@ -284,6 +303,7 @@ func (t *Table) cutChunk(dst []int, d *directory, lo, hi int, atEnd bool) []int 
 
 // newChunk puts the chunk c, which has no slot yet, into a tree before chunk i.
 func (t *Table) newChunk(tree, i int, c chunk) {
+	t.shape++
 	id := t.pool.newChunk(c)
 	t.chunkBytes += int64(slotBytes(t.pool.chunks[id]))
 	tr := &t.trees[tree]

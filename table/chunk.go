@@ -2,6 +2,7 @@ package table
 
 import (
 	"encoding/binary"
+	"math/bits"
 	"slices"
 	"sort"
 )
@@ -120,25 +121,26 @@ func (c chunk) compareText(i int, k string) int {
 // the first separator.
 func (c chunk) find(k Key) int {
 	n := c.entries()
-	at := c.sepsAt()
+	// Without branches: half of them would be guessed wrong, and loads for the
+	// next lookups of a batch could not begin.
 	lo, size := 0, n
 	switch c.form() {
 	case formNarrow:
-		off := (k.Num - c.first()) >> c[3]
+		seps := c[c.sepsAt() : c.sepsAt()+4*n]
+		off := (k.Num - c.first()) >> (c[3] & 63)
 		for size > 1 {
 			half := size >> 1
-			if uint64(binary.LittleEndian.Uint32(c[at+4*(lo+half):])) <= off {
-				lo += half
-			}
+			_, below := bits.Sub64(off, uint64(binary.LittleEndian.Uint32(seps[4*(lo+half):])), 0)
+			lo += half & (int(below) - 1)
 			size -= half
 		}
 		return lo
 	case formWide:
+		seps := c[c.sepsAt() : c.sepsAt()+8*n]
 		for size > 1 {
 			half := size >> 1
-			if le64(c, at+8*(lo+half)) <= k.Num {
-				lo += half
-			}
+			_, below := bits.Sub64(k.Num, le64(seps, 8*(lo+half)), 0)
+			lo += half & (int(below) - 1)
 			size -= half
 		}
 		return lo

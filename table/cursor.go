@@ -138,7 +138,7 @@ func (c *Cursor) insertQuickly(col Column, v int64) bool {
 		return false
 	}
 	b, off := c.page(), c.num-c.sep().Num
-	row, unary, _ := b.findInt(off)
+	row, unary, _ := b.findInt(b.header(), off)
 	return c.t.insertRow(c.at, b, off, row, unary, col, v)
 }
 

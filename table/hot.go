@@ -30,11 +30,16 @@ func (t *Table) Add(k Key, col Column, delta int64) (int64, error) {
 // addAt adds to the row at offset off of the page b, in place or by a splice;
 // done is false when that is not possible.
 func (t *Table) addAt(at place, b page, off uint64, col Column, delta int64) (v int64, done bool, err error) {
-	row, unary, ok := b.findInt(off)
+	h := b.header()
+	row, unary, ok := b.findInt(h, off)
 	if !ok {
 		return delta, t.insertRow(at, b, off, row, unary, col, delta), nil
 	}
-	h := b.header()
+	return t.addToRow(at, b, h, row, col, delta)
+}
+
+// addToRow is addAt for a row that exists.
+func (t *Table) addToRow(at place, b page, h header, row int, col Column, delta int64) (v int64, done bool, err error) {
 	i, d, p, ok := b.column(h, col)
 	if !ok {
 		return 0, false, nil
@@ -70,29 +75,4 @@ func (t *Table) addSlowly(k Key, col Column, delta int64) (int64, error) {
 		return 0, err
 	}
 	return v, c.Set(col, v)
-}
-
-// AddBatch is Add for each i; the slices have one length. Values and errs are
-// filled. Items with equal keys are applied in order.
-func (t *Table) AddBatch(keys []Key, cols []Column, deltas []int64, values []int64, errs []error) {
-	for i, k := range keys {
-		values[i], errs[i] = t.Add(k, cols[i], deltas[i])
-	}
-}
-
-// GetBatch reads the cells cols of each key: those of keys[i] are put at
-// values[i*len(cols)] and present[i*len(cols)] on; absent gives 0, false. It
-// stops at the first error, which is one of Seek's.
-func (t *Table) GetBatch(keys []Key, cols []Column, values []int64, present []bool) error {
-	var c Cursor
-	n := len(cols)
-	for i, k := range keys {
-		if err := t.Seek(&c, k); err != nil {
-			return err
-		}
-		for j, col := range cols {
-			values[i*n+j], present[i*n+j] = c.Get(col)
-		}
-	}
-	return nil
 }

@@ -12,26 +12,48 @@ import "math/bits"
 
 // findInt returns the row of the key at offset off, or the row before which it
 // would stand, and its place among the unary bits.
-func (b page) findInt(off uint64) (row, unary int, ok bool) {
-	h := b.header()
-	low, n := h.lowBits(), h.buckets()
-	at := h.keysAt()
-	bucket := off >> uint(low)
+func (b page) findInt(h header, off uint64) (row, unary int, ok bool) {
+	if row, unary, ok = b.bucket(h, off); ok {
+		row, unary, ok = b.inBucket(h, off, row, unary)
+	}
+	return row, unary, ok
+}
+
+// bucket returns where the bucket of offset off begins: the row of its first key
+// and that key's place among the unary bits. It is false when there is no such
+// bucket. It reads the first 200 bytes of a page at most.
+func (b page) bucket(h header, off uint64) (row, unary int, ok bool) {
+	n := h.buckets()
+	bucket := off >> uint(h.lowBits())
 	if bucket >= uint64(n) {
 		return h.rows(), h.rows() + n, false
 	}
 	if bucket > 0 {
-		unary = selectZero(b, at, int(bucket)-1) + 1
+		unary = selectZero(b, h.keysAt(), int(bucket)-1) + 1
 		row = unary - int(bucket)
 	}
+	return row, unary, true
+}
+
+// lowsAt is the first bit of the low parts.
+func (h header) lowsAt() int { return 8*h.keysAt() + h.rows() + h.buckets() }
+
+// inBucket looks for offset off in its bucket, which bucket has found.
+func (b page) inBucket(h header, off uint64, row, unary int) (_, _ int, ok bool) {
+	low, at, lows := h.lowBits(), h.keysAt(), h.lowsAt()
 	off &= mask(low)
-	lows := 8*at + h.rows() + n
 	// Ones from here on are keys of the bucket; there are one or two as a rule.
-	for b[at+unary>>3]>>uint(unary&7)&1 == 1 {
-		if got := get(b, lows+row*low, low); got >= off {
+	for ones := word(b, 8*at+unary); ones&1 == 1; row, unary = row+1, unary+1 {
+		got := narrow(b, lows+row*low, min(low, 57))
+		if low > 57 {
+			got = get(b, lows+row*low, low)
+		}
+		if got >= off {
 			return row, unary, got == off
 		}
-		row, unary = row+1, unary+1
+		if ones >>= 1; ones == 0 {
+			ones = word(b, 8*at+unary+1)
+		}
 	}
 	return row, unary, false
 }
@@ -40,7 +62,7 @@ func (b page) findInt(off uint64) (row, unary int, ok bool) {
 func (b page) appendInts(dst []uint64, sep uint64) []uint64 {
 	h := b.header()
 	low, at := h.lowBits(), h.keysAt()
-	lows := 8*at + h.rows() + h.buckets()
+	lows := h.lowsAt()
 	bucket, unary := 0, 0
 	for row := range h.rows() {
 		for zeros := bits.TrailingZeros64(word(b, 8*at+unary)); zeros > 0; zeros = bits.TrailingZeros64(word(b, 8*at+unary)) {

@@ -117,6 +117,6 @@ func (b page) find(k Key, sep Key) (row int, ok bool) {
 	if k.IsText {
 		return b.findText(k.Text)
 	}
-	row, _, ok = b.findInt(k.Num - sep.Num)
+	row, _, ok = b.findInt(b.header(), k.Num-sep.Num)
 	return row, ok
 }

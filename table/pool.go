@@ -24,8 +24,11 @@ type Pool struct {
 	chunks  []uint32 // chunk id -> its slot; 0: free
 	free    []uint32 // unused chunk ids
 	touched int64
-	page    []byte // scratch: a page on its way in or out
-	splice  splice // scratch
+	page    []byte  // scratch: a page on its way in or out
+	splice  splice  // scratch
+	probes  []probe // scratch
+	// touchSink keeps loads that only touch memory from being optimised away.
+	touchSink byte
 }
 
 // region holds the slots of one class.
@@ -47,6 +50,7 @@ const (
 	classCount   = 128
 	slotsMax     = 1 << 24
 	systemPage   = 4096
+	readAhead    = 128 // a region is mapped this far behind its last slot
 	hugeRegion   = 64 << 20
 )
 
@@ -96,7 +100,7 @@ func (p *Pool) Close() error {
 }
 
 // slot returns the memory from the slot r on; the slot is its first
-// classBytes[r>>24] bytes, what follows is for reading ahead (padBytes at least).
+// classBytes[r>>24] bytes, readAhead bytes follow that may be read.
 // Valid until the next alloc or release.
 func (p *Pool) slot(r ref) []byte {
 	c := r >> 24
@@ -114,8 +118,8 @@ func (p *Pool) alloc(size int, owner uint32) ref {
 		panic("table: a class of slots is full; use more partitions")
 	}
 	end := (g.slots + 1) * classBytes[c]
-	if end+padBytes > len(g.mem) {
-		p.grow(g, end+padBytes)
+	if end+readAhead > len(g.mem) {
+		p.grow(g, end+readAhead)
 	}
 	if end+padBytes > g.touched {
 		p.touch(g, (end+padBytes+systemPage-1)&^(systemPage-1))

@@ -208,8 +208,10 @@ func copyBits(dst []byte, d int, src []byte, s, n int) {
 		copy(dst[i:i+(n+7)>>3], src[j:])
 		return
 	}
-	for ; n > 0; n -= 64 {
-		binary.LittleEndian.PutUint64(dst[i:], le64(src, j)>>shift|uint64(src[j+8])<<(64-shift))
+	for low := le64(src, j); n > 0; n -= 64 {
+		high := le64(src, j+8)
+		binary.LittleEndian.PutUint64(dst[i:], low>>shift|high<<(64-shift))
+		low = high
 		i, j = i+8, j+8
 	}
 }

@@ -13,6 +13,7 @@ package table
 
 import (
 	"fmt"
+	"math/bits"
 	"sort"
 
 	"github.com/tally-counter/tally/counter"
@@ -42,6 +43,7 @@ type Table struct {
 	residentBytes int64
 	dirtyBytes    int64
 	chunkBytes    int64
+	shape         uint64 // counts changes of the directory: a place is valid while it stays
 	removed       []removal
 	unsorted      bool // removed was appended to
 	limits        limits
@@ -137,9 +139,8 @@ func findFirst(firsts []uint64, n uint64) int {
 	lo, size := 0, len(firsts)
 	for size > 1 {
 		half := size >> 1
-		if firsts[lo+half] <= n {
-			lo += half
-		}
+		_, below := bits.Sub64(n, firsts[lo+half], 0)
+		lo += half & (int(below) - 1)
 		size -= half
 	}
 	return lo

@@ -136,7 +136,7 @@ func (l *lane) holds(v int64, signed bool) (u uint64, ok bool) {
 // or where it would be.
 func listed(b []byte, p, m, row int) (i int, ok bool) {
 	for i = range m {
-		if r := int(get(b, p+i*rowBits, rowBits)); r >= row {
+		if r := int(narrow(b, p+i*rowBits, rowBits)); r >= row {
 			return i, r == row
 		}
 	}
@@ -161,8 +161,11 @@ func (d desc) find(b []byte, p, rows, row int) lane {
 	for k := 0; ; k++ {
 		width := w[k&7]
 		at := p + i*width
-		sym := get(b, at, width)
-		if width == 64 || sym != mask(width) {
+		if width == 64 {
+			return lane{pos: at, width: width, sym: word(b, at), depth: k, level: p, lanes: n, row: i}
+		}
+		sym := narrow(b, at, width)
+		if sym != mask(width) {
 			return lane{pos: at, width: width, sym: sym, depth: k, level: p, lanes: n, row: i}
 		}
 		i = countEscapes(b, p, width, i)

@@ -1,6 +1,6 @@
 // Command table measures package table alone: one core, 16 partitions, rows of
 // one counter under random 64-bit ids, or of four under time-ordered ids. It
-// prints bytes a row as growth of the process and nanoseconds per operation.
+// prints bytes a row as growth of the process and processor time per operation.
 //
 //	go run ./bench/table -rows 20000000 -case random|ordered [-partitions 16] [-ops 10000000]
 package main
@@ -9,11 +9,13 @@ import (
 	"flag"
 	"fmt"
 	"math"
+	"math/bits"
 	"math/rand/v2"
 	"os"
 	"runtime"
 	"runtime/debug"
 	"runtime/pprof"
+	"syscall"
 	"time"
 
 	"github.com/tally-counter/tally/table"
@@ -53,6 +55,32 @@ func main() {
 	w.feeds(*ops / 200)
 	w.batches(*ops)
 	w.memory("after the adds")
+	yardstick(*rows, *ops)
+}
+
+// yardstick measures the plainest table there is on this machine now: open
+// addressing, 8 bytes id and 4 bytes count, load 0.9: 13.3 bytes a row.
+func yardstick(rows, ops int) {
+	size := uint64(rows) * 10 / 9
+	ids, counts := make([]uint64, size), make([]uint32, size)
+	find := func(id uint64) uint64 {
+		at, _ := bits.Mul64(mix(id), size)
+		for ids[at] != id && ids[at] != 0 {
+			if at++; at == size {
+				at = 0
+			}
+		}
+		return at
+	}
+	for i := range rows {
+		ids[find(mix(uint64(i)))] = mix(uint64(i))
+	}
+	r := rand.New(rand.NewPCG(3, 3))
+	start := cpuTime()
+	for range ops {
+		counts[find(mix(uint64(r.IntN(rows))))]++
+	}
+	printRate("yardstick: plain array, add", cpuTime()-start, ops)
 }
 
 // mix is a bijection that scatters (splitmix64's finisher).
@@ -124,8 +152,7 @@ func (w *workload) load(partitions int) {
 		w.tables = append(w.tables, table.New(p, nil))
 	}
 	var c table.Cursor
-	start := time.Now()
-	var drawing time.Duration
+	start := cpuTime()
 	for i := 0; i < w.rows; i++ {
 		if w.columns == 1 {
 			t, k := w.at(w.key(i))
@@ -141,13 +168,24 @@ func (w *workload) load(partitions int) {
 			}
 		}
 	}
-	w.report("insert (with drawing the values)", start, w.rows, drawing)
+	w.report("insert (with drawing the values)", start, w.rows)
 	w.memory("after the load")
 }
 
-func (w *workload) report(what string, start time.Time, n int, less time.Duration) {
-	d := time.Since(start) - less
+func (w *workload) report(what string, start time.Duration, n int) {
+	printRate(what, cpuTime()-start, n)
+}
+
+func printRate(what string, d time.Duration, n int) {
 	fmt.Printf("%-34s %8.0f ns  %8.2f M/s\n", what, float64(d.Nanoseconds())/float64(n), float64(n)/d.Seconds()/1e6)
+}
+
+// cpuTime is the processor time used so far, so that other work on the machine
+// counts for less.
+func cpuTime() time.Duration {
+	var u syscall.Rusage
+	check(syscall.Getrusage(syscall.RUSAGE_SELF, &u))
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 func (w *workload) memory(when string) {
@@ -183,18 +221,18 @@ func residentSet() int64 {
 }
 
 func (w *workload) adds(n int) {
-	start := time.Now()
+	start := cpuTime()
 	for range n {
 		t, k := w.at(w.key(w.random.IntN(w.rows)))
 		_, err := t.Add(k, table.Column(w.random.IntN(w.columns)), 1)
 		check(err)
 	}
-	w.report("add to an existing row", start, n, 0)
+	w.report("add to an existing row", start, n)
 }
 
 func (w *workload) gets(n int) {
 	var c table.Cursor
-	start := time.Now()
+	start := cpuTime()
 	for range n {
 		t, k := w.at(w.key(w.random.IntN(w.rows)))
 		check(t.Seek(&c, k))
@@ -205,7 +243,7 @@ func (w *workload) gets(n int) {
 			c.Get(table.Column(col))
 		}
 	}
-	w.report(fmt.Sprintf("get of a row (%d counters)", w.columns), start, n, 0)
+	w.report(fmt.Sprintf("get of a row (%d counters)", w.columns), start, n)
 }
 
 // feeds reads 50 rows of one table at a time.
@@ -217,12 +255,12 @@ func (w *workload) feeds(n int) {
 		cols[i] = table.Column(i)
 	}
 	values, present := make([]int64, rows*len(cols)), make([]bool, rows*len(cols))
-	start := time.Now()
+	start := cpuTime()
 	for range n {
 		t := w.gather(keys)
 		check(t.GetBatch(keys, cols, values, present))
 	}
-	w.report(fmt.Sprintf("get of %d rows (%d counters)", rows, w.columns), start, n, 0)
+	w.report(fmt.Sprintf("get of %d rows (%d counters)", rows, w.columns), start, n)
 }
 
 // gather draws ids that fall into one table.
@@ -256,17 +294,17 @@ func (w *workload) batches(n int) {
 		for i := range tables {
 			tables[i] = w.gather(keys[i*size : (i+1)*size])
 		}
-		start := time.Now()
+		start := cpuTime()
 		for i, t := range tables {
 			t.AddBatch(keys[i*size:(i+1)*size], cols, deltas, values, errs)
 		}
-		spent += time.Since(start)
+		spent += cpuTime() - start
 		for _, err := range errs {
 			check(err)
 		}
 		done += size * ahead
 	}
-	fmt.Printf("%-34s %8.0f ns  %8.2f M/s\n", "add in batches of 64", float64(spent.Nanoseconds())/float64(done), float64(done)/spent.Seconds()/1e6)
+	printRate("add in batches of 64", spent, done)
 }
 
 func check(err error) {
