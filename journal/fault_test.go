@@ -218,7 +218,7 @@ func TestOpenDoesNotTrustThePageCache(t *testing.T) {
 	fs := faultfs.New()
 	j, _ := open(t, "j", Options{FS: fs})
 	fs.Inject(faultfs.FailNth(faultfs.Sync, 1, syscall.EIO))
-	if err := j.Wait(j.Append([]byte("cached only"))); !errors.Is(err, counter.ErrUnknown) {
+	if err := j.Wait(j.Append(make([]byte, 5000))); !errors.Is(err, counter.ErrUnknown) {
 		t.Fatal(err)
 	}
 	_ = j.Close()

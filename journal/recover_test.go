@@ -86,6 +86,21 @@ func TestTornTailAtEveryByte(t *testing.T) {
 	}
 }
 
+// What is cut off is gone from the file: it cannot be read as a block later.
+func TestTornTailIsErased(t *testing.T) {
+	r := seeded(t)
+	w := write(t, r, 5, 4096, false)
+	name := w.fs.Names()[0]
+	data := w.fs.Content(name)
+	w.fs.SetContent(name, append(data[:len(data)-1], randomRecord(r, 900)...))
+	j, _ := open(t, "j", Options{FS: w.fs, SegmentBytes: 4096})
+	report, err := Verify(w.fs.Clone(), "j", 0)
+	if err != nil || report.TornBytes != 0 || len(report.Problems) > 0 {
+		t.Fatalf("after Open: %+v, %v", report, err)
+	}
+	mustClose(t, j)
+}
+
 // One bit flips in any byte of any file. A journal that was closed cleanly, or
 // idle for a moment, detects it or loses nothing; after a crash right behind a
 // commit only that last block can be taken for torn.
@@ -264,47 +279,56 @@ func TestCrashes(t *testing.T) {
 	for _, mode := range []SyncMode{Always, Interval, Never} {
 		t.Run(mode.String(), func(t *testing.T) {
 			for run := 0; run < 60; run++ {
-				fs := faultfs.New()
-				var all []entry // appended and, from round to round, found
-				for round := 0; round < 8; round++ {
-					j, got := open(t, "j", Options{FS: fs, SegmentBytes: 4096, Sync: mode})
-					if !isPrefix(got, all) {
-						t.Fatalf("run %d round %d: %d records are no beginning of the %d appended", run, round, len(got), len(all))
-					}
-					all = got
-					var durable Pos // at the crash
-					at := fs.Ops() + r.Int63n(80)
-					fs.Inject(func(op faultfs.Op) faultfs.Fault {
-						if op.N == at {
-							durable = j.Durable()
-						}
-						return faultfs.Fault{}
-					})
-					fs.CrashAt(at, rand.New(rand.NewSource(r.Int63())))
-					for i := 0; i < 40; i++ {
-						rec := randomRecord(r, 300)
-						all = append(all, entry{j.Append(rec), string(rec)})
-						if r.Intn(3) == 0 {
-							if err := j.Sync(); err != nil {
-								t.Fatal(err)
-							}
-						}
-					}
-					mustClose(t, j)
-					if crashed := fs.Crashed(); crashed != nil {
-						fs = crashed
-					} else {
-						fs, durable = fs.Crash(r), all[len(all)-1].end
-					}
-					j, got = open(t, "j", Options{FS: fs, SegmentBytes: 4096, Sync: mode})
-					if !isPrefix(got, all) || len(got) < len(all) && all[len(got)].end <= durable {
-						t.Fatalf("run %d round %d: %d records after the crash, appended were %d, durable all before %d", run, round, len(got), len(all), durable)
-					}
-					all = got
-					mustClose(t, j)
-				}
+				synctest.Test(t, func(t *testing.T) { crashes(t, r, mode, run) })
 			}
 		})
+	}
+}
+
+func crashes(t *testing.T, r *rand.Rand, mode SyncMode, run int) {
+	fs := faultfs.New()
+	var all []entry // appended and, from round to round, found
+	for round := 0; round < 8; round++ {
+		j, got := open(t, "j", Options{FS: fs, SegmentBytes: 4096, Sync: mode, Interval: 40 * time.Millisecond})
+		if !isPrefix(got, all) {
+			t.Fatalf("run %d round %d: %d records are no beginning of the %d appended", run, round, len(got), len(all))
+		}
+		all = got
+		var durable Pos // at the crash
+		at := fs.Ops() + r.Int63n(80)
+		fs.Inject(func(op faultfs.Op) faultfs.Fault {
+			if op.N == at {
+				durable = j.Durable()
+			}
+			return faultfs.Fault{}
+		})
+		fs.CrashAt(at, rand.New(rand.NewSource(r.Int63())))
+		for i := 0; i < 40; i++ {
+			rec := randomRecord(r, 300)
+			all = append(all, entry{j.Append(rec), string(rec)})
+			switch r.Intn(8) {
+			case 0:
+				if err := j.Sync(); err != nil {
+					t.Fatal(err)
+				}
+			case 1, 2, 3: // time enough to write a block, maybe without a sync
+				time.Sleep(time.Duration(r.Intn(12)) * time.Millisecond)
+			case 4:
+				time.Sleep(time.Duration(r.Intn(150)) * time.Millisecond)
+			}
+		}
+		mustClose(t, j)
+		if crashed := fs.Crashed(); crashed != nil {
+			fs = crashed
+		} else {
+			fs, durable = fs.Crash(r), all[len(all)-1].end
+		}
+		j, got = open(t, "j", Options{FS: fs, SegmentBytes: 4096, Sync: mode})
+		if !isPrefix(got, all) || len(got) < len(all) && all[len(got)].end <= durable {
+			t.Fatalf("run %d round %d: %d records after the crash, appended were %d, durable all before %d", run, round, len(got), len(all), durable)
+		}
+		all = got
+		mustClose(t, j)
 	}
 }
 

@@ -78,7 +78,7 @@ func scanSegment(fs FS, dir string, seg segment, limit Pos, fn func(start, end P
 	if err != nil {
 		return s, readError(place{seg.name, 0}, err)
 	}
-	r := bufio.NewReaderSize(io.NewSectionReader(f, 0, size), 256<<10)
+	r := bufio.NewReaderSize(io.NewSectionReader(f, 0, size), int(min(256<<10, size)))
 
 	head := make([]byte, segmentHeaderBytes)
 	if size < segmentHeaderBytes {

@@ -393,6 +393,9 @@ func (h *file) WriteAt(p []byte, off int64) (int, error) {
 		p = p[:min(fault.Short, len(p))]
 	}
 	if len(p) > 0 {
+		for s := int64(len(h.n.data)) / sectorBytes; s < off/sectorBytes; s++ {
+			h.n.dirty[s] = true // the hole before it
+		}
 		h.n.data = grown(h.n.data, off+int64(len(p)))
 		copy(h.n.data[off:], p)
 		for s := off / sectorBytes; s <= (off+int64(len(p))-1)/sectorBytes; s++ {
@@ -447,9 +450,7 @@ func (h *file) Sync() error {
 		h.n.dirty = map[int64]bool{}
 		return err
 	}
-	if len(h.n.synced) != len(h.n.data) {
-		h.n.synced = slices.Clone(h.n.data)
-	}
+	h.n.synced = grown(h.n.synced, int64(len(h.n.data)))[:len(h.n.data)]
 	for s := range h.n.dirty {
 		from, to := s*sectorBytes, min((s+1)*sectorBytes, int64(len(h.n.data)))
 		if from < to {
