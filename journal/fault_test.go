@@ -30,6 +30,7 @@ func TestFailingOperations(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
 						fs := faultfs.New()
 						var count int64
+						cut := rand.New(rand.NewSource(r.Int63())) // its own: goroutines of the journal use it
 						fs.Inject(func(op faultfs.Op) faultfs.Fault {
 							if op.Kind != kind {
 								return faultfs.Fault{}
@@ -37,7 +38,7 @@ func TestFailingOperations(t *testing.T) {
 							count++
 							if count == nth || lasting && count > nth {
 								reached = true
-								return faultfs.Fault{Err: errno, Short: r.Intn(op.Len + 1)}
+								return faultfs.Fault{Err: errno, Short: cut.Intn(op.Len + 1)}
 							}
 							return faultfs.Fault{}
 						})

@@ -344,7 +344,7 @@ func TestCrashWhileOpening(t *testing.T) {
 	for _, start := range []*faultfs.FS{w.fs, torn, faultfs.New()} {
 		for n := int64(0); ; n++ {
 			fs := start.Clone()
-			fs.CrashAt(n, r)
+			fs.CrashAt(n, rand.New(rand.NewSource(r.Int63())))
 			want, err := reopen(fs, 0)
 			if err != nil {
 				t.Fatal(err)
