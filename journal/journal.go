@@ -202,9 +202,7 @@ func (j *Journal) start(found recovered) error {
 		return unavailable("the leftover "+nextName+" cannot be removed", err)
 	}
 	if len(found.segs) == 0 {
-		if _, err := rand.Read(j.id[:]); err != nil {
-			return unavailable("no random database id", err)
-		}
+		j.id = newID()
 		f, err := createSegment(fs, j.dir, j.id, 0, j.o.SegmentBytes)
 		if err != nil {
 			return unavailable("the first segment cannot be created in "+j.dir, err)
@@ -230,6 +228,11 @@ func (j *Journal) start(found recovered) error {
 	j.end.Store(uint64(j.written))
 	j.durable.Store(uint64(j.written))
 	return nil
+}
+
+func newID() (id [16]byte) {
+	rand.Read(id[:]) // never fails: it ends the process instead
+	return id
 }
 
 func unavailable(what string, err error) error {

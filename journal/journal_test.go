@@ -1,4 +1,4 @@
-package journal
+package journal_test
 
 import (
 	"encoding/binary"
@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	. "github.com/tally-counter/tally/journal"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -39,7 +41,7 @@ func open(t testing.TB, dir string, o Options) (*Journal, []entry) {
 	return j, got
 }
 
-func (j *Journal) mustClose(t testing.TB) {
+func mustClose(t testing.TB, j *Journal) {
 	t.Helper()
 	if err := j.Close(); err != nil {
 		t.Fatalf("Close: %v", err)
@@ -94,7 +96,7 @@ func TestReplayEquality(t *testing.T) {
 				if j.Durable() != j.End() {
 					t.Fatalf("after Sync %d of %d is durable", j.Durable(), j.End())
 				}
-				j.mustClose(t)
+				mustClose(t, j)
 			}
 		})
 	}
@@ -123,12 +125,12 @@ func TestTrimKeepsWhatIsNeeded(t *testing.T) {
 	if after.Segments >= before.Segments || after.First > all[59].end {
 		t.Fatalf("Trim(%d) left %d of %d segments from %d on", all[59].end, after.Segments, before.Segments, after.First)
 	}
-	j.mustClose(t)
+	mustClose(t, j)
 	j, got := open(t, dir, Options{SegmentBytes: 4096, From: all[59].end})
 	if !slices.Equal(got, all[60:]) {
 		t.Fatalf("replayed %d records, want 40", len(got))
 	}
-	j.mustClose(t)
+	mustClose(t, j)
 	if _, err := Open(dir, Options{}, func(Pos, []byte) error { return nil }); err == nil {
 		t.Fatal("a journal whose beginning is gone opens from position 0")
 	}
@@ -149,7 +151,7 @@ func BenchmarkAppend(b *testing.B) {
 				j.Append(rec)
 			}
 			b.StopTimer()
-			j.mustClose(b)
+			mustClose(b, j)
 		})
 	}
 }
@@ -183,7 +185,7 @@ func BenchmarkCommit(b *testing.B) {
 			s := j.Stats()
 			b.ReportMetric(float64(b.N)/float64(s.Syncs), "records/sync")
 			b.ReportMetric(float64(s.SyncP50.Microseconds()), "µs/sync-p50")
-			j.mustClose(b)
+			mustClose(b, j)
 		})
 	}
 }

@@ -64,7 +64,7 @@ func readAll(fs FS, dir string, from Pos, replay func(end Pos, rec []byte) error
 	var id [16]byte
 	for i := first; i < len(r.segs); i++ {
 		seg := r.segs[i]
-		s, err := scanSegment(fs, dir, seg, fn)
+		s, err := scanSegment(fs, dir, seg, posMax, fn)
 		if err != nil {
 			return r, err
 		}

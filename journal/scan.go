@@ -54,16 +54,21 @@ type scan struct {
 	proven    Pos   // highest position that a block claims was on disk before it
 	provenOff int64 // byte of the first block that no later one proves
 
+	limited bool // the next block ends behind the limit
+
 	why   string // what is wrong with the bytes at off
 	junk  int64  // bytes from off to the last that is not zero
 	claim Pos    // highest durable position that a header behind off claims
 }
 
-// scanSegment reads seg and calls fn for each record in it with the position
-// after it; rec is valid during the call. Marks are not records. Damage at the
-// end is described in the scan, not returned: only the caller knows what
-// follows. Errors are those of the header, of reading and of fn.
-func scanSegment(fs FS, dir string, seg segment, fn func(start, end Pos, rec []byte) error) (s scan, err error) {
+const posMax = Pos(1<<64 - 1)
+
+// scanSegment reads seg and calls fn for each record in it with the positions
+// before and after it; rec is valid during the call. Marks are not records. It
+// stops before the first block that ends behind limit. Damage at the end is
+// described in the scan, not returned: only the caller knows what follows.
+// Errors are those of the header, of reading and of fn.
+func scanSegment(fs FS, dir string, seg segment, limit Pos, fn func(start, end Pos, rec []byte) error) (s scan, err error) {
 	f, err := fs.OpenRead(filepath.Join(dir, seg.name))
 	if err != nil {
 		return s, fmt.Errorf("journal: segment %s cannot be opened: %w (%v)", seg.name, counter.ErrUnavailable, err)
@@ -73,7 +78,7 @@ func scanSegment(fs FS, dir string, seg segment, fn func(start, end Pos, rec []b
 	if err != nil {
 		return s, readError(place{seg.name, 0}, err)
 	}
-	r := bufio.NewReaderSize(io.NewSectionReader(f, 0, size), 256<<10)
+	r := bufio.NewReaderSize(io.NewSectionReader(f, 0, size), int(min(256<<10, size)))
 
 	head := make([]byte, segmentHeaderBytes)
 	if size < segmentHeaderBytes {
@@ -107,6 +112,10 @@ func scanSegment(fs FS, dir string, seg segment, fn func(start, end Pos, rec []b
 		payload = slices.Grow(payload[:0], h.bytes)[:h.bytes]
 		if _, err := io.ReadFull(r, payload); err != nil {
 			return s, readError(place{seg.name, s.off}, err)
+		}
+		if h.end() > limit {
+			s.limited = true
+			return s, nil
 		}
 		if salt.sum(payload) != h.sum {
 			s.why = "the block's checksum differs"
