@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -31,55 +32,79 @@ type Options struct {
 	Timeout  time.Duration // for connecting, and for noticing a dead server; default 10 s
 }
 
-// Client is a connection to one server. It connects again by itself when the
-// connection was lost.
+// Client is a connection to one server, made when it is first used, and made anew
+// when it was lost.
 type Client struct {
-	redis rueidis.Client
-	addr  string
+	o Options
+
+	mu    sync.Mutex
+	redis rueidis.Client // nil: not connected yet
 }
 
-// Open connects. Errors: ErrUnavailable when nobody answers, ErrInvalid when the
-// server refuses the password.
-func Open(o Options) (*Client, error) {
+// New returns a client. Every call of it may end with ErrUnavailable when nobody
+// answers, with ErrInvalid when the server refuses the password, and with
+// ErrUnknown when the answer was lost.
+func New(o Options) *Client {
 	if o.Timeout == 0 {
 		o.Timeout = 10 * time.Second
 	}
-	c, err := rueidis.NewClient(rueidis.ClientOption{
-		InitAddress:       []string{o.Addr},
-		Password:          o.Password,
+	return &Client{o: o}
+}
+
+// connected returns the connection.
+func (c *Client) connected() (rueidis.Client, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.redis != nil {
+		return c.redis, nil
+	}
+	redis, err := rueidis.NewClient(rueidis.ClientOption{
+		InitAddress:       []string{c.o.Addr},
+		Password:          c.o.Password,
 		ClientName:        "tally-cli",
-		Dialer:            net.Dialer{Timeout: o.Timeout},
-		ConnWriteTimeout:  o.Timeout,
+		Dialer:            net.Dialer{Timeout: c.o.Timeout},
+		ConnWriteTimeout:  c.o.Timeout,
 		ForceSingleClient: true,
 		DisableCache:      true,
 		DisableRetry:      true,
 		PipelineMultiplex: -1, // one connection
 	})
 	if err != nil {
-		return nil, (&Client{addr: o.Addr}).failed(err)
+		if _, replied := rueidis.IsRedisErr(err); replied {
+			return nil, c.failed(err)
+		}
+		return nil, c.nobody(err)
 	}
-	return &Client{c, o.Addr}, nil
+	c.redis = redis
+	return redis, nil
 }
 
 // Close hangs up.
 func (c *Client) Close() error {
-	c.redis.Close()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.redis != nil {
+		c.redis.Close()
+	}
 	return nil
 }
 
-func (c *Client) command(args ...string) rueidis.Completed {
-	return c.redis.B().Arbitrary(args[0]).Args(args[1:]...).Build()
-}
-
 func (c *Client) do(ctx context.Context, args ...string) (rueidis.RedisMessage, error) {
-	m, err := c.redis.Do(ctx, c.command(args...)).ToMessage()
-	if rueidis.IsRedisNil(err) {
-		return m, nil
-	}
+	redis, err := c.connected()
 	if err != nil {
+		return rueidis.RedisMessage{}, err
+	}
+	m, err := redis.Do(ctx, redis.B().Arbitrary(args[0]).Args(args[1:]...).Build()).ToMessage()
+	if err != nil && !rueidis.IsRedisNil(err) {
 		return m, c.failed(err)
 	}
 	return m, nil
+}
+
+// nobody says that a connection was not made.
+func (c *Client) nobody(err error) error {
+	return fmt.Errorf("no server answers at %s (%w); start one with `tally serve`, or say where it is with --addr: %w",
+		c.o.Addr, err, counter.ErrUnavailable)
 }
 
 // kinds gives the prefix of an error reply its kind. resp writes them; what is
@@ -108,11 +133,10 @@ func (c *Client) failed(err error) error {
 	case errors.Is(err, context.Canceled):
 		return err
 	case errors.As(err, &dial) && dial.Op == "dial", errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Errorf("no server answers at %s (%w); start one with `tally serve`, or say where it is with --addr: %w",
-			c.addr, err, counter.ErrUnavailable)
+		return c.nobody(err)
 	}
 	return fmt.Errorf("the connection to %s was lost before the answer came (%w); what was sent may or may not have been applied: %w",
-		c.addr, err, counter.ErrUnknown)
+		c.o.Addr, err, counter.ErrUnknown)
 }
 
 // replyError reads the text of an error reply.
@@ -136,5 +160,5 @@ func replyError(text string) error {
 // program, or another version of Tally, answers there.
 func (c *Client) unexpected(command string, m rueidis.RedisMessage) error {
 	return fmt.Errorf("%s: %s answers %.100q, which this version of tally does not understand; is it a Tally server of the same version?: %w",
-		c.addr, command, m.String(), counter.ErrInvalid)
+		c.o.Addr, command, m.String(), counter.ErrInvalid)
 }

@@ -26,17 +26,21 @@ func (c *Client) OpenSession(ctx context.Context, producer string) (epoch, lastS
 
 // Send is for transfer.Target: all batches go out in one pipeline.
 func (c *Client) Send(ctx context.Context, batches []*transfer.Batch) (done int, err error) {
+	redis, err := c.connected()
+	if err != nil {
+		return 0, err
+	}
 	var commands rueidis.Commands
 	for _, b := range batches {
 		if b.Kind == transfer.Values {
 			for i := range b.Items {
-				commands = append(commands, c.set(&b.Items[i]))
+				commands = append(commands, set(redis, &b.Items[i]))
 			}
 		} else {
-			commands = append(commands, c.add(b))
+			commands = append(commands, add(redis, b))
 		}
 	}
-	replies := c.redis.DoMulti(ctx, commands...)
+	replies := redis.DoMulti(ctx, commands...)
 	for _, b := range batches {
 		if b.Kind == transfer.Values {
 			if err := c.settleValues(b, replies[:len(b.Items)]); err != nil {
@@ -54,13 +58,13 @@ func (c *Client) Send(ctx context.Context, batches []*transfer.Batch) (done int,
 	return done, nil
 }
 
-func (c *Client) set(it *transfer.Item) rueidis.Completed {
+func set(redis rueidis.Client, it *transfer.Item) rueidis.Completed {
 	args := make([]string, 0, 1+2*len(it.Deltas))
 	args = append(args, it.Key.String())
 	for _, v := range it.Deltas {
 		args = append(args, v.Counter, strconv.FormatInt(v.By, 10))
 	}
-	return c.redis.B().Arbitrary("HSET").Args(args...).Build()
+	return redis.B().Arbitrary("HSET").Args(args...).Build()
 }
 
 func (c *Client) settleValues(b *transfer.Batch, replies []rueidis.RedisResult) error {
@@ -80,7 +84,7 @@ func (c *Client) settleValues(b *transfer.Batch, replies []rueidis.RedisResult) 
 }
 
 // add writes a batch as one TALLY.MADD, in the shortest form its items allow.
-func (c *Client) add(b *transfer.Batch) rueidis.Completed {
+func add(redis rueidis.Client, b *transfer.Batch) rueidis.Completed {
 	args := make([]string, 0, 8+3*len(b.Items))
 	if b.Producer != "" {
 		args = append(args, "SESSION", b.Producer, strconv.FormatUint(b.Epoch, 10), strconv.FormatUint(b.Seq, 10))
@@ -113,7 +117,7 @@ func (c *Client) add(b *transfer.Batch) rueidis.Completed {
 			args = append(args, it.Token)
 		}
 	}
-	return c.redis.B().Arbitrary("TALLY.MADD").Args(args...).Build()
+	return redis.B().Arbitrary("TALLY.MADD").Args(args...).Build()
 }
 
 // shape is what the items of a batch have in common.

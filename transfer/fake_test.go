@@ -95,14 +95,6 @@ func (m *memory) apply(b *Batch) error {
 	return nil
 }
 
-func (m *memory) value(key, name string) int64 {
-	k, err := counter.ParseKey(key)
-	if err != nil {
-		panic(err)
-	}
-	return m.counts[k][name]
-}
-
 // seeded returns a source of randomness whose seed is in the test's output.
 func seeded(t *testing.T) *rand.Rand {
 	seed := uint64(time.Now().UnixNano())

@@ -33,8 +33,8 @@ type connection struct {
 	Password string `env:"TALLY_PASSWORD" placeholder:"TEXT" help:"The server's password; better given in ${env}, where other users do not see it."`
 }
 
-func (c connection) open() (*remote.Client, error) {
-	return remote.Open(remote.Options{Addr: c.Addr, Password: c.Password})
+func (c connection) client() *remote.Client {
+	return remote.New(remote.Options{Addr: c.Addr, Password: c.Password})
 }
 
 // place is a server, or a data directory that no server holds.
@@ -54,7 +54,7 @@ type counts interface {
 // open opens the place; create makes a directory that is not there.
 func (p place) open(create bool) (counts, error) {
 	if p.Dir == "" {
-		return p.connection.open()
+		return p.client(), nil
 	}
 	return offline.Open(p.Dir, create, engine.Options{})
 }

@@ -35,10 +35,7 @@ func (v *addVerb) Run(ctx context.Context, std streams) error {
 		}
 		deltas = append(deltas, counter.Delta{Counter: v.Deltas[i], By: by})
 	}
-	c, err := v.open()
-	if err != nil {
-		return err
-	}
+	c := v.client()
 	defer c.Close()
 	outcome, values, err := c.Add(ctx, v.Key, deltas, v.Token)
 	if err != nil {
@@ -99,10 +96,7 @@ func (getVerb) Help() string {
 }
 
 func (v *getVerb) Run(ctx context.Context, std streams) error {
-	c, err := v.open()
-	if err != nil {
-		return err
-	}
+	c := v.client()
 	defer c.Close()
 	if len(v.Counters) > 0 {
 		return v.named(ctx, std, c)
@@ -179,10 +173,7 @@ func (v *scanVerb) Run(ctx context.Context, std streams) error {
 	if v.Limit < 0 {
 		return usage("--limit %d is negative", v.Limit)
 	}
-	c, err := v.open()
-	if err != nil {
-		return err
-	}
+	c := v.client()
 	defer c.Close()
 	from := counter.ParseID(v.From)
 	heading := !v.JSON

@@ -74,6 +74,9 @@ func (v *importVerb) Run(ctx context.Context, std streams) error {
 		err = errors.Join(err, target.Close())
 	}
 	err = errors.Join(err, rejects.close())
+	if errors.Is(err, context.Canceled) {
+		fmt.Fprintln(std.err, "what was counted stays; run the same command again to go on")
+	}
 	if v.JSON {
 		return errors.Join(printJSON(std.out, report), err)
 	}

@@ -20,10 +20,7 @@ type namespaceListVerb struct {
 }
 
 func (v *namespaceListVerb) Run(ctx context.Context, std streams) error {
-	c, err := v.open()
-	if err != nil {
-		return err
-	}
+	c := v.client()
 	defer c.Close()
 	all, err := c.Namespaces(ctx)
 	if err != nil {
@@ -45,10 +42,7 @@ type namespaceDeclareVerb struct {
 }
 
 func (v *namespaceDeclareVerb) Run(ctx context.Context) error {
-	c, err := v.open()
-	if err != nil {
-		return err
-	}
+	c := v.client()
 	defer c.Close()
 	return c.DeclareNamespace(ctx, v.Namespace)
 }
@@ -63,10 +57,7 @@ func (v *namespaceDropVerb) Run(ctx context.Context) error {
 	if !v.Yes {
 		return usage("this deletes every object of namespace %q for good; say --yes to do it", v.Namespace)
 	}
-	c, err := v.open()
-	if err != nil {
-		return err
-	}
+	c := v.client()
 	defer c.Close()
 	return c.DropNamespace(ctx, v.Namespace)
 }
@@ -83,10 +74,7 @@ type counterListVerb struct {
 }
 
 func (v *counterListVerb) Run(ctx context.Context, std streams) error {
-	c, err := v.open()
-	if err != nil {
-		return err
-	}
+	c := v.client()
 	defer c.Close()
 	all, err := c.Counters(ctx, v.Namespace)
 	if err != nil {
@@ -150,10 +138,7 @@ func (v *counterDeclareVerb) Run(ctx context.Context) error {
 	if err := s.Validate(); err != nil {
 		return err
 	}
-	c, err := v.open()
-	if err != nil {
-		return err
-	}
+	c := v.client()
 	defer c.Close()
 	return c.DeclareCounter(ctx, v.Namespace, s)
 }

@@ -57,7 +57,7 @@ var addrPattern = regexp.MustCompile(`msg="serving the Redis protocol" addr=(\S+
 
 // startServer runs `tally serve` and returns when it serves.
 func startServer(dir string, flags ...string) (*server, error) {
-	cmd := exec.Command("tally", append([]string{"serve", "--data", dir, "--resp", "127.0.0.1:0"}, flags...)...)
+	cmd := exec.Command("tally", append([]string{"serve", "--data", dir, "--resp=127.0.0.1:0"}, flags...)...)
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		return nil, err

@@ -46,10 +46,7 @@ func figureText(v any) string {
 type checkpointVerb struct{ connection }
 
 func (v *checkpointVerb) Run(ctx context.Context) error {
-	c, err := v.open()
-	if err != nil {
-		return err
-	}
+	c := v.client()
 	defer c.Close()
 	return c.Checkpoint(ctx)
 }
