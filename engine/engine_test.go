@@ -7,6 +7,7 @@ import (
 	"math/rand"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -647,6 +648,10 @@ func TestEngineEqualsAMap(t *testing.T) {
 			if err := e.Close(); err != nil {
 				t.Fatal(err)
 			}
+			report, err := Verify(e.dir, VerifyOptions{})
+			if err != nil || report.ProblemCount > 0 || report.Objects != int64(len(m)) {
+				t.Fatalf("step %d: verify: %+v, %v; %d objects", step, report, err, len(m))
+			}
 			e = open(t, e.dir, o)
 		}
 		if step%200 == 0 {
@@ -753,6 +758,89 @@ func TestConcurrentAdds(t *testing.T) {
 		v, _, _, _ := e.Get(k, "like")
 		if w, _, _, err := c.Get(k, "like"); v != w || err != nil {
 			t.Fatalf("object %d: %d before, %d after the crash, %v", n, v, w, err)
+		}
+	}
+}
+
+// A flipped bit in any file is found by verify or refused by Open, or provably
+// changes nothing.
+func TestFlippedBitsAreFound(t *testing.T) {
+	dir := t.TempDir()
+	e := open(t, dir, Options{SegmentBytes: 16 << 10})
+	for i := range 3000 {
+		mustAdd2(t, e, fmt.Sprintf("post:%d", i*7), int64(i))
+	}
+	if err := e.Checkpoint(); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 500 {
+		mustAdd2(t, e, fmt.Sprintf("post:%d", i*7), 1)
+	}
+	if err := e.journal.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var files []string
+	filepath.WalkDir(dir, func(p string, d os.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() && d.Name() != "LOCK" {
+			files = append(files, p)
+		}
+		return err
+	})
+	seed := time.Now().UnixNano()
+	t.Logf("seed %d, %d files", seed, len(files))
+	r := rand.New(rand.NewSource(seed))
+	silent := 0
+	for _, f := range files {
+		good, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 12 {
+			if len(good) == 0 {
+				break
+			}
+			bad := slices.Clone(good)
+			at := r.Intn(len(bad))
+			bad[at] ^= 1 << r.Intn(8)
+			if err := os.WriteFile(f, bad, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			report, err := Verify(dir, VerifyOptions{})
+			if err == nil && report.ProblemCount == 0 {
+				silent++
+				checkUnharmed(t, dir, fmt.Sprintf("%s, byte %d", f, at))
+			}
+			if err := os.WriteFile(f, good, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	t.Logf("%d flips were not reported and changed nothing", silent)
+}
+
+// checkUnharmed opens a copy of dir and wants every value as it was written.
+func checkUnharmed(t *testing.T, dir, what string) {
+	t.Helper()
+	into := t.TempDir()
+	if err := os.CopyFS(into, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	e, err := Open(into, Options{})
+	if err != nil {
+		return // refused: not silent
+	}
+	defer e.Close()
+	for i := range 3000 {
+		want := int64(i)
+		if i < 500 {
+			want++
+		}
+		v, _, _, err := e.Get(counter.Key{Namespace: "post", ID: counter.IntID(uint64(i * 7))}, "value")
+		if err == nil && v != want {
+			t.Fatalf("flip in %s went unnoticed: post:%d = %d, want %d", what, i*7, v, want)
 		}
 	}
 }

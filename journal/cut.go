@@ -20,6 +20,9 @@ import (
 // position on are lost, acknowledged or not. Errors: counter.ErrUnavailable;
 // after one Cut may be called again.
 func Cut(fs FS, dir string, at Pos) (end Pos, err error) {
+	if fs == nil {
+		fs = OS
+	}
 	segs, clean, err := listSegments(fs, dir)
 	if err != nil {
 		return 0, err

@@ -39,7 +39,7 @@ func FuzzReplay(f *testing.F) {
 		fs.SetContent("j/0000000000000000.tj", data)
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		report, err := Verify(fs, "j", 0)
+		report, err := Verify(fs, "j", 0, nil)
 		runtime.ReadMemStats(&after)
 		if err != nil {
 			t.Fatalf("Verify: %v", err)

@@ -94,7 +94,7 @@ func TestTornTailIsErased(t *testing.T) {
 	data := w.fs.Content(name)
 	w.fs.SetContent(name, append(data[:len(data)-1], randomRecord(r, 900)...))
 	j, _ := open(t, "j", Options{FS: w.fs, SegmentBytes: 4096})
-	report, err := Verify(w.fs.Clone(), "j", 0)
+	report, err := Verify(w.fs.Clone(), "j", 0, nil)
 	if err != nil || report.TornBytes != 0 || len(report.Problems) > 0 {
 		t.Fatalf("after Open: %+v, %v", report, err)
 	}
@@ -130,7 +130,7 @@ func TestFlippedBitInEveryByte(t *testing.T) {
 					data[at] ^= 1 << r.Intn(8)
 					fs := w.fs.Clone()
 					fs.SetContent(name, data)
-					report, verr := Verify(fs, "j", 0)
+					report, verr := Verify(fs, "j", 0, nil)
 					got, err := reopen(fs, 0)
 					switch {
 					case err != nil && !errors.Is(err, counter.ErrCorrupt):
@@ -174,7 +174,7 @@ func TestMissingParts(t *testing.T) {
 		t.Helper()
 		fs := w.fs.Clone()
 		change(fs)
-		if report, err := Verify(fs, "j", from); err != nil || len(report.Problems) == 0 {
+		if report, err := Verify(fs, "j", from, nil); err != nil || len(report.Problems) == 0 {
 			t.Errorf("%s: Verify finds nothing: %v", what, err)
 		}
 		if _, err := reopen(fs, from); !errors.Is(err, counter.ErrCorrupt) {
@@ -205,7 +205,7 @@ func TestMissingParts(t *testing.T) {
 			}
 		}
 	})
-	if report, err := Verify(w.fs, "j", 0); err != nil || len(report.Problems) > 0 || report.Records != int64(len(w.all)) || report.End != end || !report.Clean {
+	if report, err := Verify(w.fs, "j", 0, nil); err != nil || len(report.Problems) > 0 || report.Records != int64(len(w.all)) || report.End != end || !report.Clean {
 		t.Errorf("an undamaged journal: %+v, %v", report, err)
 	}
 	if _, err := reopen(w.fs.Clone(), w.all[3].end-1); !errors.Is(err, counter.ErrCorrupt) {
@@ -231,7 +231,7 @@ func TestCutIsTheWayOut(t *testing.T) {
 			data := fs.Content(name)
 			data[at] ^= 0x10
 			fs.SetContent(name, data)
-			report, err := Verify(fs, "j", 0)
+			report, err := Verify(fs, "j", 0, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -33,9 +33,16 @@ func (p Problem) String() string {
 
 // Verify reads the whole journal in dir, which no process may have open, and
 // changes nothing: every checksum, and that the segments join without a gap.
-// from is the position that replay would start at. Damage is in the Report; the
-// error is for a directory or file that cannot be read.
-func Verify(fs FS, dir string, from Pos) (Report, error) {
+// from is the position that replay would start at; check, if not nil, is called
+// for every record, and what it finds wrong is damage too. Damage is in the
+// Report; the error is for a directory or file that cannot be read.
+func Verify(fs FS, dir string, from Pos, check func(end Pos, rec []byte) error) (Report, error) {
+	if fs == nil {
+		fs = OS
+	}
+	if check == nil {
+		check = func(Pos, []byte) error { return nil }
+	}
 	segs, clean, err := listSegments(fs, dir)
 	r := Report{Segments: len(segs), Clean: clean}
 	if err != nil {
@@ -65,7 +72,7 @@ func Verify(fs FS, dir string, from Pos) (Report, error) {
 	var id [16]byte
 	joined := true
 	for i, seg := range segs {
-		s, err := scanSegment(fs, dir, seg, posMax, func(Pos, Pos, []byte) error { return nil })
+		s, err := scanSegment(fs, dir, seg, posMax, func(_, end Pos, rec []byte) error { return check(end, rec) })
 		switch {
 		case counter.KindOf(err) == counter.ErrUnavailable:
 			return r, err
