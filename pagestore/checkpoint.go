@@ -159,7 +159,7 @@ func (c *Checkpoint) finishTable() {
 //
 // Errors: as Begin; counter.ErrInvalid when sections overlap; and
 // counter.ErrUnknown when the disk failed so that only the next start can tell
-// whether the change is there, whole.
+// whether the change is there, whole; until then readers see it whole or not.
 func (c *Checkpoint) Commit() error {
 	if c.err == nil && c.done {
 		c.refuse("the checkpoint is committed or aborted already")

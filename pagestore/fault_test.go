@@ -113,18 +113,19 @@ func TestFailingOperations(t *testing.T) {
 					}
 					continue
 				}
-				committed := 0
+				committed, unknown := 0, false
 				for i, ch := range sc.changes {
 					err := ch.write(s, rand.New(rand.NewSource(int64(i))))
 					if err != nil {
 						if !errors.Is(err, counter.ErrUnavailable) && !errors.Is(err, counter.ErrUnknown) {
 							t.Fatalf("%s from operation %d: checkpoint %d: %v, want ErrUnavailable or ErrUnknown", name, at, i, err)
 						}
+						unknown = errors.Is(err, counter.ErrUnknown)
 						break
 					}
 					committed++
 				}
-				if got := s.contents(t); !maps.Equal(got, sc.states[committed]) {
+				if got := s.contents(t); !maps.Equal(got, sc.states[committed]) && !(unknown && maps.Equal(got, sc.states[committed+1])) {
 					t.Fatalf("%s from operation %d: %d records are not those of checkpoint %d", name, at, len(got), committed)
 				}
 				s.guard.shut()
@@ -213,6 +214,11 @@ func TestFlippedBits(t *testing.T) {
 		path := mem.PathJoin("db", name)
 		data := readFile(t, mem, path)
 		for at := range data {
+			// All of what a table is found and opened by, and samples of its
+			// blocks: for each damaged one Pebble searches which bit it was.
+			if at > 60 && at < len(data)-700 && r.Intn(80) != 0 {
+				continue
+			}
 			flipped := append([]byte(nil), data...)
 			flipped[at] ^= 1 << r.Intn(8)
 			writeFile(t, mem, path, flipped)
@@ -229,7 +235,11 @@ func TestFlippedBits(t *testing.T) {
 			} else if !errors.Is(err, counter.ErrCorrupt) || !strings.Contains(err.Error(), name) {
 				t.Errorf("%s byte %d: Check: %v; want ErrCorrupt with the file's name", name, at, err)
 			}
-			for k, w := range want {
+			reads := 0
+			for k, w := range want { // in random order
+				if reads++; reads > 5 {
+					break
+				}
 				v, err := s.Get([]byte(k), nil)
 				if err == nil && string(v) != w {
 					t.Fatalf("%s byte %d: Get(%q) is silently wrong", name, at, k)
@@ -244,6 +254,73 @@ func TestFlippedBits(t *testing.T) {
 	}
 	if tables == 0 {
 		t.Fatal("no tables")
+	}
+}
+
+// Tables and lists of tables that are missing, cut short or damaged: opening
+// says so, or the store is as a whole checkpoint left it. That may be an
+// earlier one, when it is the list's end that is damaged: such damage looks like
+// a crash, and the journal, which begins later, tells.
+func TestDamagedFiles(t *testing.T) {
+	r := seeded(t)
+	mem := vfs.NewMem()
+	s := open(t, "db", Options{FS: mem})
+	sc := newScript(r, 5)
+	for _, ch := range sc.changes {
+		if err := ch.write(s, r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.mustClose(t)
+	names, err := mem.List("db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		path := mem.PathJoin("db", name)
+		table, list := strings.HasSuffix(name, ".sst"), strings.HasPrefix(name, "MANIFEST")
+		if !table && !list && !strings.HasPrefix(name, "marker.manifest") {
+			continue
+		}
+		data := readFile(t, mem, path)
+		try := func(what string, mayOpen bool) {
+			t.Helper()
+			s, err := Open("db", Options{FS: mem, ReadOnly: true})
+			if err != nil {
+				if !errors.Is(err, counter.ErrCorrupt) {
+					t.Errorf("%s %s: %v, want ErrCorrupt", name, what, err)
+				}
+				return
+			}
+			defer s.mustClose(t)
+			if !mayOpen {
+				t.Errorf("%s %s: the store opens", name, what)
+			}
+			got := s.contents(t)
+			for _, state := range sc.states {
+				if maps.Equal(got, state) {
+					return
+				}
+			}
+			t.Errorf("%s %s: %d records are those of no checkpoint", name, what, len(got))
+		}
+		if err := mem.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		try("is missing", false)
+		if table {
+			writeFile(t, mem, path, data[:len(data)/2])
+			try("is cut in half", false)
+		}
+		for at := 0; list && at < len(data); at++ {
+			flipped := append([]byte(nil), data...)
+			flipped[at] ^= 1 << r.Intn(8)
+			writeFile(t, mem, path, flipped)
+			try(fmt.Sprintf("byte %d flipped", at), true)
+			writeFile(t, mem, path, data[:at])
+			try(fmt.Sprintf("cut at byte %d", at), true)
+		}
+		writeFile(t, mem, path, data)
 	}
 }
 

@@ -70,6 +70,9 @@ func Open(dir string, o Options) (*Store, error) {
 		return nil, fmt.Errorf("pagestore: a cache of %d bytes and %d open files are outside what is possible, 0 and 16 up: %w", o.CacheBytes, o.MaxOpenFiles, counter.ErrInvalid)
 	}
 	s := &Store{dir: dir, o: o, guard: newGuard(o.FS, o.Logger)}
+	if err := s.checkMarker(); err != nil {
+		return nil, s.openError(err)
+	}
 	s.opts = s.pebbleOptions()
 	db, err := pebble.Open(dir, s.opts)
 	if err != nil {
