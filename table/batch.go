@@ -12,11 +12,14 @@ const batchSize = 64
 // probe is a lookup under way.
 type probe struct {
 	at    place
+	c     chunk
 	b     page
 	h     header
 	off   uint64
 	row   int
 	unary int
+	low   int // bytes of the page that the next stage reads
+	lane  int
 	state probeState
 }
 
@@ -24,35 +27,52 @@ type probeState uint8
 
 const (
 	probeSlow  probeState = iota // text, or its page is not in memory: no stages
+	probeChunk                   // its chunk is known
 	probePage                    // its page is known
 	probeFound                   // its bucket is known
 	probeEnd                     // it belongs behind the last bucket
 )
 
-// begin finds the pages of up to batchSize keys and touches their first lines.
+// begin finds the pages of up to batchSize keys. The loops that touch memory do
+// nothing else: the shorter they are, the more of them the processor has under
+// way.
 func (t *Table) begin(keys []Key) []probe {
 	if t.pool.probes == nil {
 		t.pool.probes = make([]probe, batchSize)
 	}
 	ps := t.pool.probes[:len(keys)]
-	touched := byte(0)
 	for i := range keys {
 		k, p := &keys[i], &ps[i]
 		p.state = probeSlow
 		if k.IsText {
 			continue
 		}
-		at, ok := t.locate(*k)
-		if !ok {
+		if n := findFirst(t.trees[0].firsts, k.Num); n >= 0 {
+			p.at = place{chunk: n}
+			p.c, p.state = t.chunkAt(p.at), probeChunk
+		}
+	}
+	touched := byte(0)
+	for i := range ps {
+		if p := &ps[i]; p.state == probeChunk {
+			touched += p.c[0]
+		}
+	}
+	for i := range ps {
+		p := &ps[i]
+		if p.state != probeChunk {
 			continue
 		}
-		c := t.chunkAt(at)
-		r := c.ref(at.page)
-		if r == 0 {
-			continue
+		p.at.page = p.c.find(keys[i])
+		p.state = probeSlow
+		if r := p.c.ref(p.at.page); r != 0 {
+			p.b, p.off, p.state = page(t.pool.slot(r)), keys[i].Num-p.c.sep(p.at.page).Num, probePage
 		}
-		p.at, p.b, p.off, p.state = at, page(t.pool.slot(r)), k.Num-c.sep(at.page).Num, probePage
-		touched += p.b[0] + p.b[64]
+	}
+	for i := range ps {
+		if p := &ps[i]; p.state == probePage {
+			touched += p.b[0] + p.b[64]
+		}
 	}
 	t.pool.touchSink = touched
 	return ps
@@ -61,7 +81,6 @@ func (t *Table) begin(keys []Key) []probe {
 // buckets finds the buckets of the probes and touches the lines of the low part
 // and of the first-level lane of column col.
 func (t *Table) buckets(ps []probe, col func(i int) Column) {
-	touched := uint64(0)
 	for i := range ps {
 		p := &ps[i]
 		if p.state != probePage {
@@ -74,12 +93,19 @@ func (t *Table) buckets(ps []probe, col func(i int) Column) {
 			continue
 		}
 		p.state = probeFound
-		touched += le64(p.b, (p.h.lowsAt()+p.row*p.h.lowBits())>>3)
-		if _, d, at, ok := p.b.column(p.h, col(i)); ok {
-			touched += uint64(p.b[(at+p.row*levelBits[d.form()][0])>>3])
+		p.low = (p.h.lowsAt() + p.row*p.h.lowBits()) >> 3
+		p.lane = p.low
+		if _, d, at, ok := p.b.column(p.h, col(i)); ok && !d.sparse() {
+			p.lane = (at + p.row*levelBits[d.form()][0]) >> 3
 		}
 	}
-	t.pool.touchSink += byte(touched)
+	touched := byte(0)
+	for i := range ps {
+		if p := &ps[i]; p.state == probeFound {
+			touched += p.b[p.low] + p.b[p.lane]
+		}
+	}
+	t.pool.touchSink += touched
 }
 
 // AddBatch is Add for each i; the slices have one length. Values and errs are

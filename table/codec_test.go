@@ -3,11 +3,14 @@ package table
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"math"
 	"math/rand"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/tally-counter/tally/counter"
 )
 
 // cellOf is one cell of a page for tests.
@@ -315,6 +318,61 @@ func applyOp(tab *Table, want model, op int, k Key, col Column, v int64) error {
 		return err
 	}
 	return nil
+}
+
+// A page that cannot be read, or is damaged, is named by the error and changes
+// nothing; once it can be read all is well.
+func TestDamagedPages(t *testing.T) {
+	pool := NewPool()
+	defer pool.Close()
+	s := newStore()
+	tab := s.open(t, pool, limits{pageBytesMax, chunkPages})
+	want := model{}
+	for i := range uint64(5000) {
+		k := Key{Num: i * 1001}
+		if _, err := tab.Add(k, 0, 3); err != nil {
+			t.Fatal(err)
+		}
+		want.set(k, 0, 3)
+	}
+	if next, err := tab.Collect(nil, 1<<30, sink(t, s.pages), sink(t, s.chunks)); next != nil || err != nil {
+		t.Fatalf("Collect = %x, %v", next, err)
+	}
+	tab.Flushed(true)
+	tab.Evict(1 << 30)
+	tab.Evict(1 << 30)
+	if n, _ := tab.Pages(); n != 0 {
+		t.Fatalf("%d pages stay in memory", n)
+	}
+	whole := s.pages
+	for _, c := range []struct {
+		kind  error
+		pages map[string][]byte
+	}{
+		{counter.ErrNotFound, nil},
+		{counter.ErrCorrupt, map[string][]byte{}},
+	} {
+		if c.pages != nil {
+			for name, b := range whole {
+				c.pages[name] = append([]byte{b[0] + 1}, b[1:]...) // another number of rows
+			}
+		}
+		s.pages = c.pages
+		var cur Cursor
+		k := Key{Num: 1001}
+		_, addErr := tab.Add(k, 0, 1)
+		errs := make([]error, 1)
+		tab.AddBatch([]Key{k}, []Column{0}, []int64{1}, make([]int64, 1), errs)
+		for i, err := range []error{tab.Seek(&cur, k), addErr, errs[0],
+			tab.GetBatch([]Key{k}, []Column{0}, make([]int64, 1), make([]bool, 1)),
+			tab.Scan(Key{}, func(Key, *Cursor) bool { return true })} {
+			if !errors.Is(err, c.kind) || !strings.Contains(err.Error(), "page") {
+				t.Errorf("call %d: %v, want %v", i, err, c.kind)
+			}
+		}
+	}
+	s.pages = whole
+	same(t, tab, want)
 }
 
 func TestAddAllocatesNothing(t *testing.T) {
