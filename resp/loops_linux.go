@@ -301,8 +301,8 @@ func (l *loop) waitDurable(pos engine.Pos) (time.Duration, error) {
 func (l *loop) settle(took time.Duration, err error) {
 	l.disk.took(took)
 	durable := l.server.engine.Durable()
+	l.hold() // also what was run since in this round: show forgets whoever holds nothing
 	if err != nil {
-		l.hold()
 		for _, k := range l.due {
 			if !k.away && k.out.fail(k.conn, durable, err) {
 				k.closing = true
