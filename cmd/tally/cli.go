@@ -20,7 +20,7 @@ type commandLine struct {
 	Namespace  namespaceVerb  `cmd:"" help:"List, declare and drop namespaces."`
 	Counter    counterVerb    `cmd:"" help:"List and declare the counters of a namespace, with their bounds."`
 	Stats      statsVerb      `cmd:"" help:"Show the figures of a server or a data directory."`
-	Verify     verifyVerb     `cmd:"" help:"Check a data directory that no server holds. It writes nothing."`
+	Verify     verifyVerb     `cmd:"" help:"Check a data directory that no server holds."`
 	Checkpoint checkpointVerb `cmd:"" help:"Have the server write a checkpoint now."`
 	Completion completionVerb `cmd:"" help:"Print a script that completes verbs and flags in a shell."`
 	Complete   completeVerb   `cmd:"" hidden:"" help:"Print what may come next on a command line."`
