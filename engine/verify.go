@@ -82,7 +82,7 @@ func Verify(dir string, o VerifyOptions) (VerifyReport, error) {
 		r.problem("journal", err)
 	}
 	for _, p := range r.Journal.Problems {
-		r.problem(fmt.Sprintf("journal/%s, byte %d", p.File, p.Byte), fmt.Errorf("%s (`tally verify --cut-journal %d` drops what follows): %w", p.Text, p.Pos, counter.ErrCorrupt))
+		r.problem(fmt.Sprintf("journal/%s, byte %d", p.File, p.Byte), fmt.Errorf("%s (`tally verify --cut-journal %d DIR` drops what follows): %w", p.Text, p.Pos, counter.ErrCorrupt))
 	}
 	return r, nil
 }

@@ -21,7 +21,7 @@ func (verifyVerb) Help() string {
 
 func (v *verifyVerb) Run(std streams) error {
 	if v.CutJournal != nil {
-		end, err := engine.CutJournal(v.Dir, *v.CutJournal)
+		end, err := engine.CutJournal(v.Dir, engine.Pos(*v.CutJournal))
 		if err != nil {
 			return err
 		}
