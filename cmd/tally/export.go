@@ -12,10 +12,10 @@ import (
 )
 
 type exportVerb struct {
-	Namespace string `arg:"" help:"The namespace."`
-	Out       string `short:"o" type:"path" placeholder:"FILE" help:"Write to this file instead of standard output."`
-	Format    string `placeholder:"FORMAT" help:"tsv, csv or jsonl; without it the file's name tells, or tsv."`
-	From      string `placeholder:"ID" help:"Go on from this id: without a header, and at the end of FILE."`
+	Namespace string  `arg:"" help:"The namespace."`
+	Out       string  `short:"o" type:"path" placeholder:"FILE" help:"Write to this file instead of standard output."`
+	Format    string  `placeholder:"FORMAT" help:"tsv, csv or jsonl; without it the file's name tells, or tsv."`
+	From      *string `placeholder:"ID" help:"Go on from this id: without a header, and at the end of FILE."`
 	jsonFlag
 	place
 }
@@ -35,15 +35,19 @@ func (v *exportVerb) Run(ctx context.Context, std streams) error {
 	if err != nil {
 		return err
 	}
+	from, begins := counter.ID{}, v.From == nil // the first integer comes before everything
+	if !begins {
+		from = counter.ParseID(*v.From)
+	}
 	out := std.out
 	if v.Out != "" {
-		if out, err = openOutput(v.Out, v.From != ""); err != nil {
+		if out, err = openOutput(v.Out, !begins); err != nil {
 			return errors.Join(err, src.Close())
 		}
 	}
 	bar := newBar(std.err, 0)
-	begin := func(e transfer.Exported) { bar.show(transfer.Progress{Rows: e.Rows}) }
-	done, err := transfer.Export(ctx, src, out, v.Namespace, counter.ParseID(v.From), format, v.From == "", begin)
+	show := func(e transfer.Exported) { bar.show(transfer.Progress{Rows: e.Rows}) }
+	done, err := transfer.Export(ctx, src, out, v.Namespace, from, format, begins, show)
 	bar.clear()
 	err = errors.Join(err, src.Close())
 	if v.Out != "" {
