@@ -168,13 +168,14 @@ func TestRealInput(t *testing.T) {
 		}
 		same(t, exported(t, s.addr, "page"), want)
 	}
-	for path, n := range want { // one by one, as a client asks for it
+	asked := 0
+	for path, n := range want { // one by one, as a client asks for it: all would take long
+		if asked++; asked > 20 {
+			break
+		}
 		k := counter.Key{Namespace: "page", ID: counter.ParseID(path)}
 		if got := strings.TrimSpace(tally(t, s.addr, "get", k.String(), "view")); got != strconv.FormatInt(n, 10) {
 			t.Errorf("%s is %s, awk says %d", k, got, n)
-		}
-		if !strings.ContainsAny(path, ":{}") && len(want) > 50 {
-			break
 		}
 	}
 
