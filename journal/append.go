@@ -101,7 +101,7 @@ func (j *Journal) Admit(ctx context.Context) error {
 		select {
 		case <-room:
 		case <-ctx.Done():
-			return errAdmit(ctx)
+			return fmt.Errorf("journal: the buffer stayed full until the caller gave up: %w (%v)", counter.ErrBusy, context.Cause(ctx))
 		}
 	}
 }

@@ -1,21 +1,13 @@
 package journal
 
 import (
-	"errors"
 	"fmt"
-	"path/filepath"
-	"runtime"
-	"syscall"
 	"time"
-
-	"github.com/tally-counter/tally/counter"
 )
 
 const (
 	markDelay   = 100 * time.Millisecond // idle time after which a mark proves the last block
 	markBytes   = 1                      // of a mark in the stream; when no more is unproven it is a mark itself
-	retryDelay  = time.Second            // between attempts on a full disk
-	giveUpDelay = 5 * time.Second        // how long waiters are held while a disk is full
 	keepBytes   = 1 << 20                // a larger buffer is not kept for the next block
 	idleForever = time.Duration(1<<63 - 1)
 	dozeFor     = time.Second // after a commit the committer looks again by itself for so long
@@ -51,9 +43,6 @@ func (j *Journal) run() {
 			timer.Reset(s.sleep)
 			select {
 			case <-j.wake:
-				if j.o.Sync == Always {
-					runtime.Gosched() // whoever is about to append joins this commit
-				}
 			case <-timer.C:
 				j.mu.Lock()
 				if !j.asleep {
@@ -268,10 +257,6 @@ func (j *Journal) syncFile() error {
 	return nil
 }
 
-// syncError is a failed sync. The kernel may have dropped the pages it could
-// not write and say nothing at the next sync, so it is never tried again.
-type syncError struct{ error }
-
 // writeBlock writes block at the end of the current segment, or of a new one
 // when it does not fit. Called again after an error it writes the same bytes at
 // the same place.
@@ -288,177 +273,4 @@ func (j *Journal) writeBlock(block []byte, upto Pos) error {
 	}
 	j.off += int64(len(block))
 	return nil
-}
-
-// retry tries to write block once a second while the disk is full.
-func (j *Journal) retry(err error, block []byte, upto Pos) bool {
-	since := time.Now()
-	for {
-		if !diskFull(err) {
-			j.fail(err)
-			return false
-		}
-		j.setFull(err, since)
-		if j.pause(retryDelay) {
-			j.fail(fmt.Errorf("closed while the disk was full: %w", err))
-			return false
-		}
-		if err = j.writeBlock(block, upto); err == nil {
-			j.failure.Store(nil)
-			j.log.Info("journal: the disk takes writes again", "full", time.Since(since).Round(time.Millisecond))
-			return true
-		}
-	}
-}
-
-func diskFull(err error) bool {
-	if _, sync := errors.AsType[syncError](err); sync {
-		return false
-	}
-	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
-}
-
-// pause waits for d; true when the journal is being closed.
-func (j *Journal) pause(d time.Duration) (closing bool) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	for {
-		j.mu.Lock()
-		closing, j.asleep = j.closing, true
-		if closing {
-			j.asleep = false
-		}
-		j.mu.Unlock()
-		if closing {
-			return true
-		}
-		select {
-		case <-j.wake: // by Append, Wait or Close
-		case <-timer.C:
-			j.mu.Lock()
-			if !j.asleep {
-				<-j.wake
-			}
-			j.asleep = false
-			j.mu.Unlock()
-			return false
-		}
-	}
-}
-
-// setFull makes Admit fail, and ends the wait of those who wait too long.
-func (j *Journal) setFull(err error, since time.Time) {
-	gaveUp := time.Since(since) >= giveUpDelay
-	was := j.failure.Load()
-	f := &failure{since: since, gaveUp: gaveUp, err: fmt.Errorf("journal: the disk is full and nothing is written: %w (%v); reads go on; "+
-		"free space on the disk of %s, writing resumes by itself within a second", counter.ErrUnavailable, err, j.dir)}
-	if was == nil {
-		j.log.Error("journal: the disk is full, writes are refused until there is room", "dir", j.dir, "err", err)
-	}
-	j.refuse(f, gaveUp && !was.gaveUp)
-}
-
-// fail makes the failure last until the journal is opened again.
-func (j *Journal) fail(err error) {
-	f := &failure{sticky: true, gaveUp: true, err: fmt.Errorf("journal: writing stopped at position %d: %w (%v); reads go on; nothing is tried again, since after "+
-		"a failed sync the kernel may have dropped what it could not write: check the disk of %s, then restart", j.Durable(), counter.ErrUnavailable, err, j.dir)}
-	j.log.Error("journal: failed, writes are refused until restart", "dir", j.dir, "durable", j.Durable(), "err", err)
-	j.mu.Lock()
-	j.buf, j.spare = newBlock(nil), nil
-	j.buffered.Store(0)
-	j.mu.Unlock()
-	j.refuse(f, true)
-}
-
-// refuse publishes f and lets go of who waits in Admit, and with all of
-// everyone who waits for the disk.
-func (j *Journal) refuse(f *failure, all bool) {
-	j.mu.Lock()
-	j.failure.Store(f)
-	var free []chan struct{}
-	if j.room != nil {
-		free, j.room = append(free, j.room), nil
-	}
-	if all {
-		free = append(free, j.due...)
-		if j.next != nil {
-			free = append(free, j.next)
-		}
-		j.due, j.next = nil, nil
-	}
-	j.mu.Unlock()
-	for _, c := range free {
-		close(c)
-	}
-	if all {
-		j.announce()
-	}
-}
-
-// rotate closes the current segment, all of it durable, and goes on in a new
-// one that starts at start.
-func (j *Journal) rotate(start Pos) error {
-	if err := j.syncFile(); err != nil {
-		return err
-	}
-	if j.prepared == nil {
-		j.prepare()
-	}
-	p := <-j.prepared
-	j.prepared = nil
-	if p.err != nil {
-		return fmt.Errorf("the next segment cannot be created: %w", p.err)
-	}
-	if err := nameSegment(j.o.FS, j.dir, p.file, j.id, start); err != nil {
-		p.file.Close()
-		return err
-	}
-	j.file.Close() // synced and only read from here on: nothing can be lost
-	j.file, j.fileName, j.off = p.file, segmentName(start), segmentHeaderBytes
-	j.segsMu.Lock()
-	j.segs = append(j.segs, segment{start, j.fileName})
-	j.segsMu.Unlock()
-	return nil
-}
-
-// prepared is the segment that comes next, or why there is none.
-type prepared struct {
-	file File
-	err  error
-}
-
-// prepareAhead starts preparing the next segment once half of this one is used.
-func (j *Journal) prepareAhead() {
-	if j.prepared == nil && j.off >= j.o.SegmentBytes/2 {
-		j.prepare()
-	}
-}
-
-// prepare reserves the next segment's space in the background. The goroutine
-// ends by itself; rotate or dropPrepared takes its result.
-func (j *Journal) prepare() {
-	out := make(chan prepared, 1)
-	j.prepared = out
-	go func() {
-		f, err := reserveSegment(j.o.FS, filepath.Join(j.dir, nextName), j.o.SegmentBytes)
-		if err != nil {
-			j.log.Warn("journal: the next segment cannot be prepared; writes stop when the current one is full",
-				"dir", j.dir, "segment_bytes", j.o.SegmentBytes, "err", err)
-		}
-		out <- prepared{f, err}
-	}()
-}
-
-// dropPrepared removes a segment that was prepared and is not needed.
-func (j *Journal) dropPrepared() {
-	if j.prepared == nil {
-		return
-	}
-	if p := <-j.prepared; p.err == nil {
-		p.file.Close()
-	}
-	j.prepared = nil
-	if err := removeIfThere(j.o.FS, filepath.Join(j.dir, nextName)); err != nil {
-		j.log.Warn("journal: the prepared segment stays until the next start", "err", err)
-	}
 }

@@ -12,7 +12,6 @@
 package journal
 
 import (
-	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -145,23 +144,15 @@ type Journal struct {
 	stuckEnd Pos
 	file     File
 	fileName string
-	off      int64 // where the next block goes
-	proven   Pos   // durable position in the newest durable block
-	last     time.Time
+	off      int64         // where the next block goes
+	proven   Pos           // durable position in the newest durable block
+	last     time.Time     // of the last sync
 	prepared chan prepared // not nil while a next segment is being, or has been, prepared
 
 	segsMu sync.Mutex
 	segs   []segment // from the oldest to the one being written
 
 	stats recorder
-}
-
-// failure is why the journal does not acknowledge at present.
-type failure struct {
-	err    error
-	sticky bool      // until the journal is opened again
-	since  time.Time // of a full disk
-	gaveUp bool      // waiters are not held any longer
 }
 
 // Open opens or creates the journal in dir and calls replay for each record
@@ -318,9 +309,4 @@ func (j *Journal) Close() error {
 		return unavailable("all records are on disk, but the clean-shutdown mark is not", err)
 	}
 	return nil
-}
-
-// errAdmit is what Admit returns when its context ends.
-func errAdmit(ctx context.Context) error {
-	return fmt.Errorf("journal: the buffer stayed full until the caller gave up: %w (%v)", counter.ErrBusy, context.Cause(ctx))
 }

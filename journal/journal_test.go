@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"math/rand"
 	"slices"
+	"syscall"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -163,6 +165,7 @@ func BenchmarkCommit(b *testing.B) {
 			j, _ := open(b, b.TempDir(), Options{})
 			done := make(chan error, waiters)
 			b.ResetTimer()
+			cpu := cpuTime()
 			for w := 0; w < waiters; w++ {
 				go func() {
 					var rec [20]byte
@@ -182,10 +185,21 @@ func BenchmarkCommit(b *testing.B) {
 				}
 			}
 			b.StopTimer()
+			cpu = cpuTime() - cpu
 			s := j.Stats()
+			b.ReportMetric(float64(cpu.Nanoseconds())/float64(b.N), "cpu-ns/op")
 			b.ReportMetric(float64(b.N)/float64(s.Syncs), "records/sync")
 			b.ReportMetric(float64(s.SyncP50.Microseconds()), "µs/sync-p50")
 			mustClose(b, j)
 		})
 	}
+}
+
+// cpuTime is what the process has used, of both kinds.
+func cpuTime() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		panic(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
