@@ -61,7 +61,7 @@ func hexpireCommand(unit int64, relative bool) func(*conn, *engine.Tx, [][]byte)
 		}
 		var when condition
 		i := 3
-		for when.take(args[i]) {
+		for i < len(args) && when.take(args[i]) {
 			i++
 		}
 		if err := when.check(); err != nil {

@@ -38,7 +38,6 @@ var flagNames = []struct {
 type keySpec struct{ first, last, step int }
 
 var (
-	noKeys   keySpec
 	oneKey   = keySpec{1, 1, 1}
 	twoKeys  = keySpec{1, 2, 1}
 	allKeys  = keySpec{1, -1, 1}

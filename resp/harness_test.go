@@ -11,6 +11,7 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -98,6 +99,16 @@ func (b *bench) do(args ...string) string {
 		b.t.Fatalf("%q answers %q: %v", args, out, err)
 	}
 	return v.String()
+}
+
+// parse reads the one reply in out.
+func parse(t testing.TB, out []byte) reply {
+	t.Helper()
+	v, err := readReply(bufio.NewReader(bytes.NewReader(out)))
+	if err != nil {
+		t.Fatalf("%q: %v", out, err)
+	}
+	return v
 }
 
 func encode(args ...string) []byte {
@@ -239,6 +250,11 @@ type peer struct {
 	r  *bufio.Reader
 }
 
+func newBufReader(r io.Reader) *bufio.Reader { return bufio.NewReaderSize(r, 64<<10) }
+
+// errReset is how a connection ends whose last bytes were not read.
+var errReset = syscall.ECONNRESET
+
 func dial(t testing.TB, addr string) *peer {
 	t.Helper()
 	nc, err := net.Dial("tcp", addr)
@@ -247,7 +263,7 @@ func dial(t testing.TB, addr string) *peer {
 	}
 	t.Cleanup(func() { nc.Close() })
 	nc.SetDeadline(time.Now().Add(60 * time.Second))
-	return &peer{t, nc, bufio.NewReaderSize(nc, 64<<10)}
+	return &peer{t, nc, newBufReader(nc)}
 }
 
 func (p *peer) send(b []byte) {

@@ -300,6 +300,7 @@ func (l *loop) waitDurable(pos engine.Pos) (time.Duration, error) {
 
 func (l *loop) settle(took time.Duration, err error) {
 	l.disk.took(took)
+	l.hold()
 	durable := l.server.engine.Durable()
 	l.hold() // also what was run since in this round: show forgets whoever holds nothing
 	if err != nil {
@@ -312,7 +313,7 @@ func (l *loop) settle(took time.Duration, err error) {
 	l.show(durable)
 }
 
-// show sends what the journal now holds, and returns the position that the rest
+// show sends, of what is on hold, what the journal now holds, and returns the position that the rest
 // waits for, 0 when nothing does.
 func (l *loop) show(durable engine.Pos) (need engine.Pos) {
 	due := l.due[:0]
