@@ -20,9 +20,11 @@ const (
 // arrows lists every package of the product, from the top down, with those of
 // ours that it may import. A new package or arrow is a decision: it is made here.
 var arrows = map[string][]string{
-	"cmd/tally":        {"resp", "transfer", "engine", "counter"},
+	"cmd/tally":        {"resp", "offline", "remote", "transfer", "engine", "counter"},
 	"resp":             {"engine", "counter", "internal/assert"},
-	"transfer":         {"engine", "counter"},
+	"offline":          {"transfer", "engine", "counter"},
+	"remote":           {"transfer", "counter"},
+	"transfer":         {"counter"},
 	"engine":           {"table", "journal", "pagestore", "counter", "internal/assert"},
 	"table":            {"counter", "internal/assert"},
 	"journal":          {"counter", "internal/assert"},
@@ -35,8 +37,8 @@ var arrows = map[string][]string{
 // homes names the folders that may speak a library whose types must not spread.
 var homes = map[string][]string{
 	"github.com/cockroachdb/pebble": {"pagestore", "internal/faultfs"},
-	"github.com/redis/rueidis":      {"cmd/tally", "transfer", "test/clients"},
-	"github.com/redis/go-redis":     {"cmd/tally", "transfer", "test/clients"},
+	"github.com/redis/rueidis":      {"remote", "test/clients"},
+	"github.com/redis/go-redis":     {"test/clients"},
 	"github.com/alecthomas/kong":    {"cmd/tally"},
 }
 

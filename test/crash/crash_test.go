@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -27,7 +28,7 @@ func TestCrash(t *testing.T) { crash(t, 60, 10_000) }
 // TestCrashSmallMemory: more objects than the memory budget holds, so that
 // eviction and page loads take part.
 func TestCrashSmallMemory(t *testing.T) {
-	s := crash(t, 60, 3_000_000, "--memory", "16MiB")
+	s := crash(t, 60, 1_500_000, "--memory", "16MiB")
 	if s.evicted == 0 {
 		t.Error("no page was ever evicted: the ballast is too small for what this test is about")
 	}
@@ -81,8 +82,14 @@ func crash(t *testing.T, rounds int, ballastObjects int, flags ...string) *suite
 	if err := s.end(); err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%d rounds, %d operations, %d open in lost replies, %d batches, %d bytes of pages evicted by the last server",
-		round, s.operations, s.lost(), s.session.batches, s.evicted)
+	// A server that answers nothing would pass every check.
+	if s.operations < 100*round || s.session.batches < round {
+		t.Errorf("%d operations and %d batches in %d rounds: too few to have tested anything", s.operations, s.session.batches, round)
+	}
+	slices.Sort(s.starts)
+	t.Logf("%d rounds, %d operations, %d open in lost replies, %d batches, %d bytes of pages evicted by the last server; "+
+		"ballast took %v to load, a restart %v in the middle, %v at most", round, s.operations, s.lost(), s.session.batches, s.evicted,
+		s.filled.Round(time.Millisecond), s.starts[len(s.starts)/2].Round(time.Millisecond), s.starts[len(s.starts)-1].Round(time.Millisecond))
 	return s
 }
 
@@ -99,7 +106,9 @@ type suite struct {
 	tokenClients  []*tokenClient
 	clients       []client
 	operations    int
-	evicted       int64 // bytes of pages that the last server dropped from memory
+	filled        time.Duration   // how long loading the ballast took
+	starts        []time.Duration // from starting the server to its first answer
+	evicted       int64           // bytes of pages that the last server dropped from memory
 }
 
 func newSuite(dir, addr string, flags []string, seed uint64, ballastObjects int) *suite {
@@ -126,6 +135,7 @@ func newSuite(dir, addr string, flags []string, seed uint64, ballastObjects int)
 
 // begin starts the server for the first time and loads the ballast.
 func (s *suite) begin() error {
+	began := time.Now()
 	if err := s.start(); err != nil {
 		return err
 	}
@@ -140,6 +150,7 @@ func (s *suite) begin() error {
 	if err := s.ballast.load(c); err != nil {
 		return err
 	}
+	s.filled = time.Since(began)
 	return s.settle(c)
 }
 
@@ -305,7 +316,11 @@ func (s *suite) start() (err error) {
 	if s.server, err = proc.LaunchTally(s.dir, s.addr, s.flags...); err != nil {
 		return err
 	}
-	return s.server.Ready()
+	if err := s.server.Ready(); err != nil {
+		return err
+	}
+	s.starts = append(s.starts, s.server.Start)
+	return nil
 }
 
 func (s *suite) kill() {
