@@ -26,11 +26,10 @@ type failure struct {
 type syncError struct{ error }
 
 // retry tries to write block once a second while the disk is full.
-func (j *Journal) retry(err error, block []byte, start Pos) bool {
+func (j *Journal) retry(err error, block []byte, upto Pos) bool {
 	since := time.Now()
 	for {
-		var se syncError
-		if errors.As(err, &se) || !diskFull(err) {
+		if !diskFull(err) {
 			j.fail(err)
 			return false
 		}
@@ -39,7 +38,7 @@ func (j *Journal) retry(err error, block []byte, start Pos) bool {
 			j.fail(fmt.Errorf("closed while the disk was full: %w", err))
 			return false
 		}
-		if err = j.writeBlock(block, start); err == nil {
+		if err = j.writeBlock(block, upto); err == nil {
 			j.failure.Store(nil)
 			j.log.Info("journal: the disk takes writes again", "full", time.Since(since).Round(time.Millisecond))
 			return true
@@ -48,6 +47,9 @@ func (j *Journal) retry(err error, block []byte, start Pos) bool {
 }
 
 func diskFull(err error) bool {
+	if _, sync := errors.AsType[syncError](err); sync {
+		return false
+	}
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
