@@ -45,8 +45,6 @@ type columns struct {
 	expires bool             // some object or counter of the namespace has had an expiry
 }
 
-func (c *columns) schema(col table.Column) counter.Schema { return c.defs[col] }
-
 // plain tells whether an add is a sum and nothing else.
 func (c *columns) plain(col table.Column) bool {
 	return !c.expires && (!c.bounded || !c.defs[col].Bounded())
