@@ -10,7 +10,7 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 # Packages of the product that start goroutines: they also run under the race
 # detector. Derived from the sources, so a new one cannot be forgotten.
-CONCURRENT = $(sort $(dir $(shell grep -rlP --include='*.go' --exclude-dir=test --exclude-dir=bench '^\s+go [\w.]+\x28|\.Go\x28' .)))
+CONCURRENT = $(sort $(dir $(shell grep -rlP --include='*.go' --exclude-dir=test --exclude-dir=bench '^\s+go [\w.]+\x28|\.Go\x28func' .)))
 
 .PHONY: help run build test race lint bench fuzz soak generate
 
