@@ -73,7 +73,7 @@ func TestCrashAtEveryOperation(t *testing.T) {
 		return n.Load()
 	}
 	ops := run(0, 0)
-	if ops < 100 {
+	if ops < 50 {
 		t.Fatalf("only %d operations", ops)
 	}
 	for at := int64(1); at <= ops; at++ {
