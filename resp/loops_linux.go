@@ -43,6 +43,7 @@ type loop struct {
 	buf    []byte
 	spare  [][]byte // output buffers for reuse
 	work   scratch
+	gather *gather
 	due    []*sock // have run something in this round, or have replies held
 	now    time.Time
 	ticked time.Time
@@ -83,7 +84,7 @@ func (s *Server) newLoops(ln *net.TCPListener) (_ transport, err error) {
 		return nil, err
 	}
 	for i := range s.opts.Loops {
-		l := &loop{server: s, parent: t, first: i == 0, ep: -1, wakeFd: -1, socks: map[int32]*sock{}, buf: make([]byte, readBytes)}
+		l := &loop{server: s, parent: t, first: i == 0, ep: -1, wakeFd: -1, socks: map[int32]*sock{}, buf: make([]byte, readBytes), gather: newGather(s.engine)}
 		t.all = append(t.all, l)
 		if err := l.open(); err != nil {
 			return nil, fmt.Errorf("event loop: %w", err)
@@ -284,6 +285,7 @@ func (l *loop) commit() {
 
 // hold puts what was run since the last time with the replies that wait.
 func (l *loop) hold() {
+	l.gather.run()
 	for _, k := range l.due {
 		if k.fresh {
 			k.fresh = false
