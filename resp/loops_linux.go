@@ -269,7 +269,7 @@ func (l *loop) commit() {
 	if need == 0 || l.disk.waiting {
 		return
 	}
-	if l.disk.slow() {
+	if l.disk.average > l.server.slowDisk {
 		l.disk.waiting = true
 		l.parent.tasks.Go(func() {
 			took, err := l.waitDurable(need)
@@ -344,12 +344,9 @@ type disk struct {
 	waiting bool // a goroutine waits on behalf of the loop
 }
 
-// slowDisk is the time of a commit from which the loop does not wait itself.
-const slowDisk = time.Millisecond
-
-func (d *disk) took(t time.Duration) { d.average += (min(t, 100*slowDisk) - d.average) / 16 }
-
-func (d *disk) slow() bool { return d.average > slowDisk }
+// took notes the time of a commit. One that hangs counts no more than 100 ms, so
+// that the average comes down again soon.
+func (d *disk) took(t time.Duration) { d.average += (min(t, 100*time.Millisecond) - d.average) / 16 }
 
 // tick ends connections that have been silent, or deaf, for too long.
 func (l *loop) tick() {
