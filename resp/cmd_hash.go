@@ -11,7 +11,7 @@ import (
 // hashCommands name the counter of an object: Redis' hashes.
 var hashCommands = []command{
 	{name: "hincrby", arity: 4, flags: write | fast, keys: oneKey, group: "hash", since: "2.0.0", syntax: "key counter delta",
-		summary: "Adds to a counter.", hot: hincrByHot, tx: hincrBy},
+		summary: "Adds to a counter.", hot: incrementHot, tx: incrementTx, increment: hincrByOf},
 	{name: "hincrbyfloat", arity: 4, flags: write | fast, keys: oneKey, group: "hash", since: "2.6.0", syntax: "key counter delta",
 		summary: "Refused: Tally counts whole numbers.", tx: refuseFloat},
 	{name: "hget", arity: 3, flags: read | fast, keys: oneKey, group: "hash", since: "2.0.0", syntax: "key counter",
@@ -47,20 +47,9 @@ var hashCommands = []command{
 		syntax: "key FIELDS numfields counter [counter ...]", summary: "Reads counters and removes them.", tx: hgetDel},
 }
 
-func hincrByHot(c *conn, args [][]byte) error {
-	by, err := integer(args[3])
-	if err != nil {
-		return err
-	}
-	return c.add(args[1], view(args[2]), by)
-}
-
-func hincrBy(c *conn, tx *engine.Tx, args [][]byte) error {
-	by, err := integer(args[3])
-	if err != nil {
-		return err
-	}
-	return c.addTx(tx, view(args[2]), by)
+func hincrByOf(args [][]byte) (name []byte, by int64, err error) {
+	by, err = integer(args[3])
+	return args[2], by, err
 }
 
 func hgetHot(c *conn, args [][]byte) error {

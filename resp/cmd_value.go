@@ -35,13 +35,13 @@ var valueCommands = []command{
 	{name: "msetnx", arity: -3, flags: write, keys: evenKeys, group: "string", since: "1.0.1", syntax: "key integer [key integer ...]",
 		summary: "Sets counter value of many objects unless one of them exists.", tx: msetNX, slowFrom: slowKeys},
 	{name: "incr", arity: 2, flags: write | fast, keys: oneKey, group: "string", since: "1.0.0", syntax: "key",
-		summary: "Adds 1 to counter value.", hot: incrHot, tx: incr},
+		summary: "Adds 1 to counter value.", hot: incrementHot, tx: incrementTx, increment: incrOf},
 	{name: "decr", arity: 2, flags: write | fast, keys: oneKey, group: "string", since: "1.0.0", syntax: "key",
-		summary: "Subtracts 1 from counter value.", hot: decrHot, tx: decr},
+		summary: "Subtracts 1 from counter value.", hot: incrementHot, tx: incrementTx, increment: decrOf},
 	{name: "incrby", arity: 3, flags: write | fast, keys: oneKey, group: "string", since: "1.0.0", syntax: "key delta",
-		summary: "Adds to counter value.", hot: incrByHot, tx: incrBy},
+		summary: "Adds to counter value.", hot: incrementHot, tx: incrementTx, increment: incrByOf},
 	{name: "decrby", arity: 3, flags: write | fast, keys: oneKey, group: "string", since: "1.0.0", syntax: "key delta",
-		summary: "Subtracts from counter value.", hot: decrByHot, tx: decrBy},
+		summary: "Subtracts from counter value.", hot: incrementHot, tx: incrementTx, increment: decrByOf},
 	{name: "incrbyfloat", arity: 3, flags: write | fast, keys: oneKey, group: "string", since: "2.6.0", syntax: "key delta",
 		summary: "Refused: Tally counts whole numbers.", tx: refuseFloat},
 	{name: "increx", arity: -2, flags: write | fast, keys: oneKey, group: "string", since: "8.8.0",
@@ -87,7 +87,7 @@ func get(c *conn, tx *engine.Tx, _ [][]byte) error {
 	return nil
 }
 
-// add is every increment: by itself without a transaction, c.addTx inside one.
+// add adds to one counter without a transaction.
 func (c *conn) add(key []byte, name string, by int64) error {
 	k, err := parseKey(key)
 	if err != nil {
@@ -105,15 +105,6 @@ func (c *conn) add(key []byte, name string, by int64) error {
 	return nil
 }
 
-func (c *conn) addTx(tx *engine.Tx, name string, by int64) error {
-	v, err := tx.Add(c.keys[0], name, by)
-	if err != nil {
-		return err
-	}
-	c.w.int(v)
-	return nil
-}
-
 // negated reads a decrement. -2^63 has no opposite.
 func negated(b []byte) (int64, error) {
 	n, err := integer(b)
@@ -123,44 +114,50 @@ func negated(b []byte) (int64, error) {
 	return -n, err
 }
 
-func incrHot(c *conn, args [][]byte) error { return c.add(args[1], counter.ValueCounter, 1) }
+// What an increment of counter value asks for.
 
-func decrHot(c *conn, args [][]byte) error { return c.add(args[1], counter.ValueCounter, -1) }
+func incrOf([][]byte) (name []byte, by int64, err error) { return nil, 1, nil }
 
-func incrByHot(c *conn, args [][]byte) error {
-	by, err := integer(args[2])
-	if err != nil {
-		return err
-	}
-	return c.add(args[1], counter.ValueCounter, by)
+func decrOf([][]byte) (name []byte, by int64, err error) { return nil, -1, nil }
+
+func incrByOf(args [][]byte) (name []byte, by int64, err error) {
+	by, err = integer(args[2])
+	return nil, by, err
 }
 
-func decrByHot(c *conn, args [][]byte) error {
-	by, err := negated(args[2])
-	if err != nil {
-		return err
-	}
-	return c.add(args[1], counter.ValueCounter, by)
+func decrByOf(args [][]byte) (name []byte, by int64, err error) {
+	by, err = negated(args[2])
+	return nil, by, err
 }
 
-func incr(c *conn, tx *engine.Tx, _ [][]byte) error { return c.addTx(tx, counter.ValueCounter, 1) }
-
-func decr(c *conn, tx *engine.Tx, _ [][]byte) error { return c.addTx(tx, counter.ValueCounter, -1) }
-
-func incrBy(c *conn, tx *engine.Tx, args [][]byte) error {
-	by, err := integer(args[2])
+// incrementHot runs a command that adds to one counter, by itself.
+func incrementHot(c *conn, args [][]byte) error {
+	name, by, err := c.cmd.increment(args)
 	if err != nil {
 		return err
 	}
-	return c.addTx(tx, counter.ValueCounter, by)
+	if name == nil {
+		return c.add(args[1], counter.ValueCounter, by)
+	}
+	return c.add(args[1], view(name), by)
 }
 
-func decrBy(c *conn, tx *engine.Tx, args [][]byte) error {
-	by, err := negated(args[2])
+// incrementTx does it inside a transaction.
+func incrementTx(c *conn, tx *engine.Tx, args [][]byte) error {
+	name, by, err := c.cmd.increment(args)
 	if err != nil {
 		return err
 	}
-	return c.addTx(tx, counter.ValueCounter, by)
+	counterName := counter.ValueCounter
+	if name != nil {
+		counterName = view(name)
+	}
+	v, err := tx.Add(c.keys[0], counterName, by)
+	if err != nil {
+		return err
+	}
+	c.w.int(v)
+	return nil
 }
 
 func refuseFloat(*conn, *engine.Tx, [][]byte) error { return errWholeNumbers }

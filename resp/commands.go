@@ -75,6 +75,9 @@ type command struct {
 	// hot does what tx does for a request of its own, without a transaction.
 	hot func(c *conn, args [][]byte) error
 
+	// increment reads a request that adds to one counter of args[1], for gather.
+	increment increment
+
 	// slowFrom is the number of arguments from which a request may take long
 	// enough to be in the way of other connections; 0: never.
 	slowFrom int

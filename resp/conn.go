@@ -27,6 +27,9 @@ type conn struct {
 
 	admitted bool // the engine has room for what this call of process adds
 
+	gather   *gather // of the event loop; nil: increments run one by one
+	gathered int     // increments of this connection in it
+
 	authenticated bool
 	silent        replyMode
 	last          *command
@@ -125,6 +128,7 @@ func (c *conn) process(in []byte, outputMax int) (consumed int) {
 		args, n, err := c.in.next(in[consumed:])
 		if err != nil {
 			c.server.logClose(c, err.Error())
+			c.finish()
 			c.w.error(err)
 			c.due++
 			c.closing = true
@@ -141,6 +145,13 @@ func (c *conn) process(in []byte, outputMax int) (consumed int) {
 	}
 	c.settle()
 	return consumed
+}
+
+// finish runs what is gathered of this connection, before anything else of it.
+func (c *conn) finish() {
+	if c.gathered > 0 {
+		c.gather.run()
+	}
 }
 
 // settle publishes what process counted.
@@ -160,9 +171,15 @@ func (c *conn) settle() {
 // dispatch runs, queues or puts off one request.
 func (c *conn) dispatch(args [][]byte) {
 	cmd := find(args[0])
-	if err := c.refuse(cmd, args); err != nil {
+	refused := c.refuse(cmd, args)
+	if c.gather != nil && refused == nil && c.gather.takes(c, cmd, args) {
+		c.last = cmd
+		return
+	}
+	c.finish()
+	if refused != nil {
 		c.multi.spoil()
-		c.reply(nil, args, func(*conn, [][]byte) error { return err })
+		c.reply(nil, args, func(*conn, [][]byte) error { return refused })
 		return
 	}
 	c.last = cmd

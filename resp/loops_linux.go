@@ -43,6 +43,7 @@ type loop struct {
 	buf    []byte
 	spare  [][]byte // output buffers for reuse
 	work   scratch
+	gather *gather
 	due    []*sock // have run something in this round, or have replies held
 	now    time.Time
 	ticked time.Time
@@ -83,7 +84,7 @@ func (s *Server) newLoops(ln *net.TCPListener) (_ transport, err error) {
 		return nil, err
 	}
 	for i := range s.opts.Loops {
-		l := &loop{server: s, parent: t, first: i == 0, ep: -1, wakeFd: -1, socks: map[int32]*sock{}, buf: make([]byte, readBytes)}
+		l := &loop{server: s, parent: t, first: i == 0, ep: -1, wakeFd: -1, socks: map[int32]*sock{}, buf: make([]byte, readBytes), gather: newGather(s.engine)}
 		t.all = append(t.all, l)
 		if err := l.open(); err != nil {
 			return nil, fmt.Errorf("event loop: %w", err)
@@ -268,7 +269,7 @@ func (l *loop) commit() {
 	if need == 0 || l.disk.waiting {
 		return
 	}
-	if l.disk.slow() {
+	if l.disk.average > l.server.slowDisk {
 		l.disk.waiting = true
 		l.parent.tasks.Go(func() {
 			took, err := l.waitDurable(need)
@@ -284,6 +285,7 @@ func (l *loop) commit() {
 
 // hold puts what was run since the last time with the replies that wait.
 func (l *loop) hold() {
+	l.gather.run()
 	for _, k := range l.due {
 		if k.fresh {
 			k.fresh = false
@@ -342,12 +344,9 @@ type disk struct {
 	waiting bool // a goroutine waits on behalf of the loop
 }
 
-// slowDisk is the time of a commit from which the loop does not wait itself.
-const slowDisk = time.Millisecond
-
-func (d *disk) took(t time.Duration) { d.average += (min(t, 100*slowDisk) - d.average) / 16 }
-
-func (d *disk) slow() bool { return d.average > slowDisk }
+// took notes the time of a commit. One that hangs counts no more than 100 ms, so
+// that the average comes down again soon.
+func (d *disk) took(t time.Duration) { d.average += (min(t, 100*time.Millisecond) - d.average) / 16 }
 
 // tick ends connections that have been silent, or deaf, for too long.
 func (l *loop) tick() {

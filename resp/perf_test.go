@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"bytes"
 	"fmt"
 	"testing"
 
@@ -20,20 +21,25 @@ func TestHotRequestsDoNotAllocate(t *testing.T) {
 		t.Log("not measured: under the race detector pools give nothing back")
 		return
 	}
-	b := newBench(t, newServer(t, Options{}))
-	for _, args := range hotRequests {
-		in := encode(args...)
-		run := func() {
-			if n := b.c.process(in, 1<<20); n != len(in) {
-				t.Fatalf("%q: %d of %d bytes are taken", args, n, len(in))
+	s := newServer(t, Options{})
+	for _, g := range []*gather{nil, newGather(s.engine)} {
+		b := newBench(t, s)
+		b.c.gather = g
+		for _, args := range hotRequests {
+			in := bytes.Repeat(encode(args...), 2*gatherMin)
+			run := func() {
+				if n := b.c.process(in, 1<<20); n != len(in) {
+					t.Fatalf("%q: %d of %d bytes are taken", args, n, len(in))
+				}
+				b.c.finish()
+				b.o.put(b.c)
+				b.o.show(b.o.need())
+				b.o.wrote(b.c, len(b.o.ready(b.c)))
 			}
-			b.o.put(b.c)
-			b.o.show(b.o.need())
-			b.o.wrote(b.c, len(b.o.ready(b.c)))
-		}
-		run()
-		if n := testing.AllocsPerRun(1000, run); n != 0 {
-			t.Errorf("%q: %v allocations a request, want 0", args, n)
+			run()
+			if n := testing.AllocsPerRun(200, run); n != 0 {
+				t.Errorf("%q, gathered %v: %v allocations in %d requests, want 0", args, g != nil, n, 2*gatherMin)
+			}
 		}
 	}
 }

@@ -87,7 +87,7 @@ var comparisons = []comparison{
 	{command: "SELECT 1", ours: "-ERR DB index is out of range", why: "there is one database"},
 	{command: "CLIENT GETNAME"}, {command: "CLIENT SETNAME me"}, {command: "CLIENT GETNAME"}, {command: "CLIENT NO-EVICT ON"}, {command: "CLIENT KILL ID 999999"}, {command: "CLIENT KILL 1.2.3.4:5"}, {command: "CLIENT KILL ID x"}, {command: "CLIENT REPLY FOO"},
 	{command: "AUTH x"}, {command: "AUTH default x"}, {command: "AUTH bob x"}, {command: "HELLO 4"}, {command: "HELLO x"}, {command: "HELLO 3 FOO"},
-	{command: "WAIT 0 10"}, {command: "WAIT x 10"}, {command: "WAIT 1 -1"}, {command: "ROLE"}, {command: "CLUSTER INFO"}, {command: "LATENCY LATEST"}, {command: "LATENCY RESET"}, {command: "SLOWLOG LEN"}, {command: "SLOWLOG RESET"},
+	{command: "WAIT 0 10"}, {command: "WAIT x 10"}, {command: "WAIT 1 -1"}, {command: "ROLE"}, {command: "CLUSTER INFO"}, {command: "LATENCY LATEST"}, {command: "LATENCY RESET"}, {command: "SLOWLOG RESET"}, {command: "SLOWLOG LEN"},
 	{command: "CONFIG GET save"}, {command: "CONFIG GET nothing"}, {command: "CONFIG RESETSTAT"}, {command: "COMMAND GETKEYS GET a"}, {command: "COMMAND GETKEYS MSET a 1 b 2"}, {command: "COMMAND GETKEYS ECHO hi"}, {command: "COMMAND GETKEYS NOPE a"}, {command: "COMMAND GETKEYS GET a b"},
 	{command: "COMMAND LIST FILTERBY PATTERN incrb*", sorted: 1}, {command: "COMMAND INFO nope"}, {command: "COMMAND DOCS nope"}, {command: "ACL WHOAMI"}, {command: "MEMORY USAGE none"}, {command: "UNWATCH"}, {command: "RESET"},
 	{command: "LPUSH list 1", ours: "-ERR unknown command 'LPUSH': Tally serves counters; it has no lists", why: "not served"},

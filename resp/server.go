@@ -95,8 +95,9 @@ type Server struct {
 
 	lastSave atomic.Int64 // unix seconds
 	saving   atomic.Bool
-	buffered atomic.Int64 // bytes in large buffers
-	slots    chan struct{}
+	buffered atomic.Int64   // bytes in large buffers
+	slots    chan struct{}  // limits the slow commands that run at once
+	slowDisk time.Duration  // time of a commit from which an event loop does not wait itself
 	tasks    sync.WaitGroup // slow commands, checkpoints
 
 	mu       sync.Mutex
@@ -125,6 +126,8 @@ func New(e *engine.Engine, o Options) (*Server, error) {
 		cursors: newCursors(),
 		slots:   make(chan struct{}, 4*runtime.NumCPU()),
 		conns:   map[uint64]*conn{},
+
+		slowDisk: time.Millisecond,
 	}
 	s.lastSave.Store(s.started.Unix())
 	s.stats.rateAt = s.started

@@ -82,6 +82,7 @@ func (l *loop) adopt(fd int, remote string) {
 		local = address(a)
 	}
 	k := &sock{conn: l.server.newConn(&l.work, remote, local), fd: fd, progress: l.now}
+	k.gather = l.gather
 	k.info.close = func() { l.post(func() { l.kill(k) }) }
 	if !l.server.register(k.conn) {
 		unix.Write(fd, []byte(tooManyConnections))

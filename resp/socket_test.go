@@ -501,6 +501,87 @@ func TestFailedDisk(t *testing.T) {
 	})
 }
 
+// gateFS is a disk whose syncs wait until the gate is opened.
+type gateFS struct {
+	journal.FS
+	mu   sync.Mutex
+	gate chan struct{} // closed: open
+}
+
+type gateFile struct {
+	journal.File
+	fs *gateFS
+}
+
+func (f *gateFS) Create(name string) (journal.File, error) {
+	file, err := f.FS.Create(name)
+	return &gateFile{file, f}, err
+}
+
+func (f *gateFS) Open(name string) (journal.File, error) {
+	file, err := f.FS.Open(name)
+	return &gateFile{file, f}, err
+}
+
+func (f *gateFile) Sync() error {
+	f.fs.mu.Lock()
+	gate := f.fs.gate
+	f.fs.mu.Unlock()
+	<-gate
+	return f.File.Sync()
+}
+
+// While a slow disk keeps writes waiting, what is on disk is still read, on the
+// same loop; the replies of a connection keep their order.
+func TestReadsGoOnWhileTheDiskIsSlow(t *testing.T) {
+	transports(t, "", func(t *testing.T, o Options) {
+		open := make(chan struct{})
+		close(open)
+		fs := &gateFS{FS: journal.OS, gate: open}
+		s, err := New(openEngine(t, engine.Options{JournalFS: fs}), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.slowDisk = -1 // every commit counts as slow
+		addr := start(t, s)
+		writer, reader := dial(t, addr), dial(t, addr)
+		writer.do("SET", "quiet", "7")
+		shut := make(chan struct{})
+		fs.mu.Lock()
+		fs.gate = shut
+		fs.mu.Unlock()
+		writer.send(append(encode("INCR", "busy"), encode("GET", "quiet")...))
+		for range 100 {
+			if v := reader.do("GET", "quiet"); v.text != "7" {
+				t.Errorf("GET quiet answers %s", v)
+			}
+		}
+		writer.send(encode("INCR", "busy"))
+		reader.do("PING")
+		fs.mu.Lock()
+		fs.gate = open
+		fs.mu.Unlock()
+		close(shut)
+		for _, want := range []string{"1", `"7"`, "2"} {
+			if v := writer.read(); v.String() != want {
+				t.Errorf("got %s, want %s", v, want)
+			}
+		}
+	})
+}
+
+// A client that has sent everything may close its side and still gets its answers.
+func TestHalfClose(t *testing.T) {
+	transports(t, "", func(t *testing.T, o Options) {
+		p := dial(t, start(t, newServer(t, o)))
+		p.send([]byte("INCR a\r\nKEYS *\r\nINCR a\r\nINC"))
+		p.nc.(*net.TCPConn).CloseWrite()
+		if got, err := io.ReadAll(p.r); string(got) != ":1\r\n*1\r\n$1\r\na\r\n:2\r\n" {
+			t.Errorf("answered %q, %v", got, err)
+		}
+	})
+}
+
 func program(t *testing.T, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
