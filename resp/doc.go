@@ -13,6 +13,16 @@
 // transport holds the output until the journal is durable up to there (outbox.go)
 // and then writes it once, so a pipeline pays for one commit and one write.
 //
+// Where a reply differs from Redis' on purpose (redis_test.go lists each case):
+// values are whole numbers; SET, GETDEL and their like touch counter "value" only
+// and leave the object's other counters; TYPE follows from the counters there
+// are; WATCH compares what the object is with what it was, so a change that was
+// taken back does not stop EXEC; SCAN, KEYS, DBSIZE, INFO and TALLY commands are
+// refused inside MULTI; there is one database and one user.
+//
+// When the disk fails, replies that wait for it become UNKNOWN errors, one each;
+// a connection whose own state such a reply was about (MULTI, HELLO, …) ends.
+//
 // A conn belongs to one goroutine at a time: its event loop, or, while it runs a
 // slow command, the goroutine that runs it. Server may be used by any goroutine.
 package resp
