@@ -89,13 +89,13 @@ func (t *Table) buckets(ps []probe, col func(i int) Column) {
 		p.h = p.b.header()
 		var ok bool
 		p.state = probeEnd
-		if p.row, p.unary, ok = p.b.bucket(p.h, p.off); !ok {
+		if p.row, p.unary, ok = memOf(p.b).bucket(p.h, p.off); !ok {
 			continue
 		}
 		p.state = probeFound
 		p.low = (p.h.lowsAt() + p.row*p.h.lowBits()) >> 3
 		p.lane = p.low
-		if _, d, at, ok := p.b.column(p.h, col(i)); ok && !d.sparse() {
+		if _, d, at, ok := memOf(p.b).column(p.h, col(i)); ok && !d.sparse() {
 			p.lane = (at + p.row*levelBits[d.form()][0]) >> 3
 		}
 	}
@@ -137,16 +137,16 @@ func (t *Table) finishAdd(p *probe, col Column, delta int64, shape uint64) (v in
 	}
 	// An item before may have moved the page, or changed it; its keys are the same
 	// as long as it has as many, since adds only bring new ones.
-	b := page(t.pool.slot(t.chunkAt(p.at).ref(p.at.page)))
-	h := b.header()
+	m := t.pool.mem(t.chunkAt(p.at).ref(p.at.page))
+	h := m.header()
 	if h.rows() != p.h.rows() || h.lowBits() != p.h.lowBits() || h.buckets() != p.h.buckets() {
 		return 0, false, nil
 	}
-	row, _, ok := b.inBucket(h, p.off, p.row, p.unary)
+	row, _, ok := m.inBucket(h, p.off, p.row, p.unary)
 	if !ok {
 		return 0, false, nil
 	}
-	return t.addToRow(p.at, b, h, row, col, delta)
+	return t.addToRow(p.at, m, h, row, col, delta)
 }
 
 // GetBatch reads the cells cols of each key: those of keys[i] are put at
@@ -187,7 +187,7 @@ func (t *Table) finishGet(p *probe, cols []Column, values []int64, present []boo
 	}
 	row, ok := 0, false
 	if p.state == probeFound {
-		row, _, ok = p.b.inBucket(p.h, p.off, p.row, p.unary)
+		row, _, ok = memOf(p.b).inBucket(p.h, p.off, p.row, p.unary)
 	}
 	if !ok {
 		clear(values)
@@ -198,7 +198,7 @@ func (t *Table) finishGet(p *probe, cols []Column, values []int64, present []boo
 		p.b.setHeader(p.b.header() | pageHot)
 	}
 	for j, col := range cols {
-		values[j], present[j] = p.b.get(row, col)
+		values[j], present[j] = memOf(p.b).get(p.h, row, col)
 	}
 	return true
 }

@@ -120,33 +120,42 @@ func (c chunk) compareText(i int, k string) int {
 // find returns the last entry whose separator is not above k, which is not below
 // the first separator.
 func (c chunk) find(k Key) int {
-	n := c.entries()
-	// Without branches: half of them would be guessed wrong, and loads for the
-	// next lookups of a batch could not begin.
-	lo, size := 0, n
-	switch c.form() {
-	case formNarrow:
-		seps := c[c.sepsAt() : c.sepsAt()+4*n]
-		off := (k.Num - c.first()) >> (c[3] & 63)
-		for size > 1 {
-			half := size >> 1
-			_, below := bits.Sub64(off, uint64(binary.LittleEndian.Uint32(seps[4*(lo+half):])), 0)
-			lo += half & (int(below) - 1)
-			size -= half
-		}
-		return lo
-	case formWide:
-		seps := c[c.sepsAt() : c.sepsAt()+8*n]
-		for size > 1 {
-			half := size >> 1
-			_, below := bits.Sub64(k.Num, le64(seps, 8*(lo+half)), 0)
-			lo += half & (int(below) - 1)
-			size -= half
-		}
-		return lo
+	if k.IsText {
+		return sort.Search(c.entries()-1, func(i int) bool { return c.compareText(i+1, k.Text) > 0 })
 	}
-	return sort.Search(n-1, func(i int) bool { return c.compareText(i+1, k.Text) > 0 })
+	page, _ := memOf(c).findNum(k.Num)
+	return page
 }
+
+// findNum is find in a chunk of integers; it returns the separator as well.
+// Without branches: half of them would be guessed wrong, and loads for the next
+// lookups of a batch could not begin.
+func (m mem) findNum(n uint64) (page int, sep uint64) {
+	head, first := m.load(0), m.load(8)
+	size := int(head & 0xff)
+	at := chunkHead + 5*size
+	if byte(head>>16) != formNarrow {
+		for size > 1 {
+			half := size >> 1
+			_, below := bits.Sub64(n, m.load(at+8*(page+half)), 0)
+			page += half & (int(below) - 1)
+			size -= half
+		}
+		return page, m.load(at + 8*page)
+	}
+	shift := uint(head >> 24 & 63)
+	off := (n - first) >> shift
+	for size > 1 {
+		half := size >> 1
+		_, below := bits.Sub64(off, uint64(m.load32(at+4*(page+half))), 0)
+		page += half & (int(below) - 1)
+		size -= half
+	}
+	return page, first + uint64(m.load32(at+4*page))<<shift
+}
+
+// refNum is ref without a bounds check.
+func (m mem) refNum(i int) ref { return m.load32(chunkHead + 4*i) }
 
 // directory is a chunk unpacked, for structural changes.
 type directory struct {

@@ -51,7 +51,7 @@ func packed(t *testing.T, sep Key, keys []Key, list []cellOf) page {
 		}
 		for _, c := range cells {
 			got = append(got, cellOf{i, c.Col, c.Value})
-			if v, ok := b.get(i, c.Col); !ok || v != c.Value {
+			if v, ok := memOf(b).get(b.header(), i, c.Col); !ok || v != c.Value {
 				t.Fatalf("get(%d, %d) = %d, %v; want %d", i, c.Col, v, ok, c.Value)
 			}
 		}
@@ -142,7 +142,7 @@ func TestSelectAndCopy(t *testing.T) {
 		zeros := 0
 		for p := range 512 {
 			if get(b, p, 1) == 0 {
-				if got := selectZero(b, 0, zeros); got != p {
+				if got := memOf(b).selectZero(0, zeros); got != p {
 					t.Fatalf("selectZero(%d) = %d, want %d", zeros, got, p)
 				}
 				if zeros++; r.Intn(8) == 0 {

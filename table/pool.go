@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"unsafe"
 )
 
 // Pool is the slot memory of one partition, shared by its tables. It lies
@@ -21,6 +22,7 @@ import (
 // A Pool is not safe for concurrent use.
 type Pool struct {
 	classes [classCount]region
+	base    [classCount]unsafe.Pointer // where the memory of each class begins
 	chunks  []uint32 // chunk id -> its slot; 0: free
 	free    []uint32 // unused chunk ids
 	touched int64
@@ -99,15 +101,19 @@ func (p *Pool) Close() error {
 	return errors.Join(errs...)
 }
 
-// slot returns the memory from the slot r on; the slot is its first
-// classBytes[r>>24] bytes, readAhead bytes follow that may be read.
-// Valid until the next alloc or release.
+// slot returns the memory of the slot r and readAhead bytes behind it, which may
+// be read. Valid until the next alloc or release.
 func (p *Pool) slot(r ref) []byte {
-	c := r >> 24
-	return p.classes[c&(classCount-1)].mem[int(r&(slotsMax-1))*classBytes[c&(classCount-1)]:]
+	return unsafe.Slice((*byte)(p.mem(r).p), slotBytes(r)+readAhead)
 }
 
-func slotBytes(r ref) int { return classBytes[r>>24] }
+// mem is slot without the length.
+func (p *Pool) mem(r ref) mem {
+	c := r >> 24 & (classCount - 1)
+	return mem{unsafe.Add(p.base[c], int(r&(slotsMax-1))*classBytes[c])}
+}
+
+func slotBytes(r ref) int { return classBytes[r>>24&(classCount-1)] }
 
 // alloc returns a new slot for size bytes. Running out of memory is a panic, as
 // it is anywhere in Go.
@@ -119,7 +125,7 @@ func (p *Pool) alloc(size int, owner uint32) ref {
 	}
 	end := (g.slots + 1) * classBytes[c]
 	if end+readAhead > len(g.mem) {
-		p.grow(g, end+readAhead)
+		p.grow(c, end+readAhead)
 	}
 	if end+padBytes > g.touched {
 		p.touch(g, (end+padBytes+systemPage-1)&^(systemPage-1))
@@ -135,8 +141,9 @@ func (p *Pool) touch(g *region, n int) {
 	g.touched = n
 }
 
-func (p *Pool) grow(g *region, need int) {
+func (p *Pool) grow(c, need int) {
 	var err error
+	g := &p.classes[c]
 	size := max(64<<10, 2*len(g.mem))
 	for size < need {
 		size *= 2
@@ -149,14 +156,13 @@ func (p *Pool) grow(g *region, need int) {
 	if err != nil {
 		panic(fmt.Sprintf("table: the system gives no memory for slots (%d bytes): %v", size, err))
 	}
+	p.base[c] = unsafe.Pointer(unsafe.SliceData(g.mem))
 	if size >= hugeRegion {
 		hugeMemory(g.mem)
 	}
 }
 
-func (p *Pool) owner(r ref) uint32 {
-	return binary.LittleEndian.Uint32(p.slot(r)[slotBytes(r)-ownerBytes:])
-}
+func (p *Pool) owner(r ref) uint32 { return p.mem(r).load32(slotBytes(r) - ownerBytes) }
 
 func (p *Pool) setOwner(r ref, owner uint32) {
 	binary.LittleEndian.PutUint32(p.slot(r)[slotBytes(r)-ownerBytes:], owner)

@@ -58,7 +58,7 @@ func (s *splice) value(b page, d desc, level, p, n, i int, v int64) desc {
 			return d
 		}
 		s.insert(p+i*width, width, mask(width))
-		i, p = countEscapes(b, p, width, i), p+n*width
+		i, p = memOf(b).countEscapes(p, width, i), p+n*width
 		n = d.count(k + 1)
 		d += 1 << (countShift + 8*uint(k))
 	}
@@ -67,14 +67,15 @@ func (s *splice) value(b page, d desc, level, p, n, i int, v int64) desc {
 // list inserts an entry for row into a sparse column that begins at bit p.
 func (s *splice) list(b page, d desc, p, row int, v int64) desc {
 	n := d.lanes(0)
-	i, _ := listed(b, p, n, row)
+	i, _ := memOf(b).listed(p, n, row)
 	s.insert(p+i*rowBits, rowBits, uint64(row))
 	return s.value(b, d, 0, p+n*rowBits, n, i, v) + 1<<laneShift
 }
 
 // widen gives the value at l, lane of column number i of the page, the value v,
 // which does not fit there. It reports false when that takes a replace.
-func (t *Table) widen(at place, b page, i int, d desc, l lane, v int64) bool {
+func (t *Table) widen(at place, i int, d desc, l lane, v int64) bool {
+	b := page(t.pool.slot(t.chunkAt(at).ref(at.page)))
 	h := b.header()
 	s := &t.pool.splice
 	s.n, s.grown = 0, 0
@@ -82,7 +83,7 @@ func (t *Table) widen(at place, b page, i int, d desc, l lane, v int64) bool {
 	if l.missing {
 		fresh = s.list(b, d, l.pos, l.row, v)
 	} else {
-		rank := countEscapes(b, l.level, l.width, l.row)
+		rank := memOf(b).countEscapes(l.level, l.width, l.row)
 		fresh = s.value(b, d, l.depth+1, l.level+l.lanes*l.width, d.count(l.depth+1), rank, v) + 1<<(countShift+8*uint(l.depth))
 	}
 	// Crossing the limit repacks the page once; full pages let values grow.
@@ -101,9 +102,10 @@ func (t *Table) widen(at place, b page, i int, d desc, l lane, v int64) bool {
 // insertRow inserts a row with one cell, for the key at offset off, before row
 // row; unary is its place as findInt gives it. It reports false when that takes a
 // replace.
-func (t *Table) insertRow(at place, b page, off uint64, row, unary int, col Column, v int64) bool {
+func (t *Table) insertRow(at place, off uint64, row, unary int, col Column, v int64) bool {
+	b := page(t.pool.slot(t.chunkAt(at).ref(at.page)))
 	h := b.header()
-	i, _, _, ok := b.column(h, col)
+	i, _, _, ok := memOf(b).column(h, col)
 	if !ok || h.rows() == rowsMax || h.cols() > spliceMax/4 {
 		return false
 	}

@@ -226,8 +226,11 @@ func (t *Table) fetch(at place) (ref, error) {
 }
 
 // touch marks the page b at place at as changed.
-func (t *Table) touch(at place, b page) {
+func (t *Table) touch(at place, b mem) {
 	h := b.header()
+	if h&(pageDirty|pageHot) == pageDirty|pageHot {
+		return
+	}
 	b.setHeader(h | pageDirty | pageHot)
 	if h&pageDirty != 0 {
 		return
