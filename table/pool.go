@@ -23,8 +23,8 @@ import (
 type Pool struct {
 	classes [classCount]region
 	base    [classCount]unsafe.Pointer // where the memory of each class begins
-	chunks  []uint32 // chunk id -> its slot; 0: free
-	free    []uint32 // unused chunk ids
+	chunks  []uint32                   // chunk id -> its slot; 0: free
+	free    []uint32                   // unused chunk ids
 	touched int64
 	page    []byte  // scratch: a page on its way in or out
 	splice  splice  // scratch
