@@ -13,14 +13,17 @@ type piece struct {
 
 // limitFor is the size above which a page is split: pages of many columns may be
 // larger, since each column costs a descriptor.
-func (t *Table) limitFor(b page) int {
-	h := b.header()
+func (t *Table) limitFor(h header) int {
 	limit := t.limits.pageBytes
 	if h.text() {
 		limit += limit / 2
 	}
 	return max(limit, min(64*h.cols(), 32<<10))
 }
+
+// growLimit is the size up to which the values of a page may grow: a full page
+// has room for that.
+func (t *Table) growLimit(h header) int { return t.limitFor(h) * 3 / 2 }
 
 // replace puts the rows r in place of those of the page at, which is in memory.
 // Inserted is the row that is new, or -1. The page may be split, merged with a
@@ -35,15 +38,15 @@ func (t *Table) replace(at place, r *rows, inserted int) {
 	sep := c.sep(at.page)
 	b, n, ok := r.pack(t.pool.page, 0, r.n, sep)
 	t.pool.page = b
-	limit := t.limitFor(b)
+	limit := t.limitFor(b.header())
 	if inserted < 0 {
-		limit += limit / 2 // room for values that grow in a page that is full
+		limit = t.growLimit(b.header())
 	}
 	if ok && (n <= limit || r.n == 1) {
 		t.setRows(at, r.n)
 		t.overwrite(at, b[:n])
-		if n < t.limitFor(b)/4 {
-			t.merge(at, n, t.limitFor(b)*5/8)
+		if n < t.limitFor(b.header())/4 {
+			t.merge(at, n, t.limitFor(b.header())*5/8)
 		}
 		return
 	}
@@ -131,7 +134,7 @@ func (t *Table) split(dst []piece, r *rows, p piece, inserted int, last bool) []
 	for _, half := range []piece{{sep: p.sep, lo: p.lo, hi: mid}, {sep: divide(r.key(mid-1), r.key(mid)), lo: mid, hi: p.hi}} {
 		b, n, ok := r.pack(t.pool.page, half.lo, half.hi, half.sep)
 		t.pool.page = b
-		if ok && n <= t.limitFor(b) || half.hi-half.lo == 1 {
+		if ok && n <= t.limitFor(b.header()) || half.hi-half.lo == 1 {
 			dst = append(dst, half)
 		} else {
 			dst = t.split(dst, r, half, -1, false)
@@ -251,7 +254,7 @@ func (t *Table) merge(at place, n, limit int) {
 	r.unpack(page(t.pool.slot(c.ref(at.page+1))), c.sep(at.page+1))
 	b, size, ok := r.pack(t.pool.page, 0, r.n, c.sep(at.page))
 	t.pool.page = b
-	if !ok || size > t.limitFor(b) {
+	if !ok || size > t.limitFor(b.header()) {
 		return
 	}
 	t.setRows(at, r.n)

@@ -153,7 +153,7 @@ func TestSelectAndCopy(t *testing.T) {
 		s, n := r.Intn(200), r.Intn(300)
 		d := r.Intn(200)
 		dst := make([]byte, len(b))
-		copyBits(dst, d, b, s, n)
+		copyBits(memOf(dst), d, memOf(b), s, n)
 		for i := range n {
 			if get(dst, d+i, 1) != get(b, s+i, 1) {
 				t.Fatalf("copyBits of %d bits from %d to %d: bit %d differs", n, s, d, i)

@@ -77,10 +77,7 @@ func (c *Cursor) settle(k Key) error {
 func (c *Cursor) sep() Key { return c.t.chunkAt(c.at).sep(c.at.page) }
 
 // mem is the cursor's page, which is in memory.
-func (c *Cursor) mem() mem {
-	p := c.t.pool
-	return p.mem(p.mem(p.chunks[c.t.chunkID(c.at)]).refNum(c.at.page))
-}
+func (c *Cursor) mem() mem { return c.t.memAt(c.at) }
 
 // page is mem with its length.
 func (c *Cursor) page() page {
@@ -159,7 +156,10 @@ func (c *Cursor) setQuickly(col Column, v int64) bool {
 
 // insertQuickly makes the row by a splice.
 func (c *Cursor) insertQuickly(col Column, v int64) bool {
-	return c.at.tree == 0 && c.t.insertRow(c.at, c.off, c.row, c.unary, col, v)
+	if c.at.tree == 1 {
+		return c.t.insertText(c.at, view(c.text), col, v)
+	}
+	return c.t.insertNum(c.at, c.off, c.row, c.unary, col, v)
 }
 
 // Clear makes the cell absent and tells whether it was present. With its last

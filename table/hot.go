@@ -51,7 +51,7 @@ func (t *Table) addAt(at place, m mem, off uint64, col Column, delta int64) (v i
 	h := m.header()
 	row, unary, ok := m.findInt(h, off)
 	if !ok {
-		return delta, t.insertRow(at, off, row, unary, col, delta), nil
+		return delta, t.insertNum(at, off, row, unary, col, delta), nil
 	}
 	return t.addToRow(at, m, h, row, col, delta)
 }

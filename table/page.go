@@ -88,6 +88,8 @@ func (m mem) header() header     { return header(m.load(0)) }
 func (m mem) setHeader(h header) { m.store(0, uint64(h)) }
 func (m mem) desc(i int) desc    { return desc(m.load(8 + 8*i)) }
 
+func (m mem) setDesc(i int, d desc) { m.store(8+8*i, uint64(d)) }
+
 // get reads a cell.
 func (m mem) get(h header, row int, col Column) (v int64, present bool) {
 	_, d, at, ok := m.column(h, col)

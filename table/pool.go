@@ -28,6 +28,7 @@ type Pool struct {
 	touched int64
 	page    []byte  // scratch: a page on its way in or out
 	splice  splice  // scratch
+	entries []byte  // scratch: text keys on their way in
 	probes  []probe // scratch
 	// touchSink keeps loads that only touch memory from being optimised away.
 	touchSink byte

@@ -161,6 +161,12 @@ func (t *Table) chunkID(at place) uint32 { return t.trees[at.tree].chunks[at.chu
 
 func (t *Table) chunkAt(at place) chunk { return t.pool.chunk(t.chunkID(at)) }
 
+// memAt is the page at, which is in memory. Valid until the pool is changed.
+func (t *Table) memAt(at place) mem {
+	p := t.pool
+	return p.mem(p.mem(p.chunks[t.chunkID(at)]).refNum(at.page))
+}
+
 // next returns the page after at; ok is false when at is the last of its tree.
 func (t *Table) next(at place) (_ place, ok bool) {
 	if at.page+1 < t.chunkAt(at).entries() {

@@ -49,6 +49,24 @@ func (b page) texts(h header) (prefix []byte, r textReader) {
 
 // findText returns the row of key k, or the row before which it would stand.
 func (b page) findText(k string) (row int, ok bool) {
+	p := b.placeText(k)
+	return p.row, p.ok
+}
+
+// textPlace is where a text key stands among the keys of a page, or would.
+type textPlace struct {
+	row      int
+	ok       bool
+	prefixed bool // the key begins with the prefix that all keys share
+	rest     int  // the key's bytes from here on are behind the prefix
+	at       int  // byte of the page where the entry of row begins, or the block ends
+	match    int  // bytes behind the prefix shared with the key before
+	// Of the entry of row, when the key would stand before it and shares more with
+	// it than the key before does: bytes it would lose, and its two lengths then.
+	drop, shared, own int
+}
+
+func (b page) placeText(k string) (p textPlace) {
 	h := b.header()
 	prefix, r := b.texts(h)
 	n := 0
@@ -57,35 +75,47 @@ func (b page) findText(k string) (row int, ok bool) {
 	}
 	if n < len(prefix) {
 		if n < len(k) && k[n] > prefix[n] {
-			return h.rows(), false
+			p.row = h.rows()
 		}
-		return 0, false
+		return p
 	}
+	p.prefixed, p.rest = true, n
 	k = k[n:]
+	end := h.keysAt() + h.keyBytes()
 	// k is above every key so far and shares match bytes with the last of them.
-	match := 0
-	for row = range h.rows() {
+	for ; p.row < h.rows(); p.row++ {
+		p.at = end - len(r.b)
 		shared, own := r.next()
-		if shared > match {
+		if shared > p.match {
 			continue // k differs from this key where it differs from the last
 		}
-		if shared < match {
-			return row, false // this key went up where k agrees with the last
+		if shared < p.match {
+			return p // this key went up where k agrees with the last
 		}
 		i := 0
-		for i < len(own) && match+i < len(k) && own[i] == k[match+i] {
+		for i < len(own) && p.match+i < len(k) && own[i] == k[p.match+i] {
 			i++
 		}
-		if i == len(own) {
-			if match+i == len(k) {
-				return row, true
-			}
-		} else if match+i == len(k) || k[match+i] < own[i] {
-			return row, false
+		p.ok = i == len(own) && p.match+i == len(k)
+		if p.ok || p.match+i == len(k) || i < len(own) && k[p.match+i] < own[i] {
+			p.drop, p.shared, p.own = end-len(r.b)-p.at-len(own)+i, shared+i, len(own)-i
+			return p
 		}
-		match += i
+		p.match += i
 	}
-	return h.rows(), false
+	p.at = end
+	return p
+}
+
+// entries appends what stands at p.at instead of p.drop bytes when k is inserted
+// there: its entry, and what begins the next one.
+func (p *textPlace) entries(dst []byte, k string) []byte {
+	dst = appendNibbles(dst, p.match, len(k)-p.rest-p.match)
+	dst = append(dst, k[p.rest+p.match:]...)
+	if p.drop > 0 {
+		dst = appendNibbles(dst, p.shared, p.own)
+	}
+	return dst
 }
 
 func appendNibbles(dst []byte, shared, own int) []byte {
