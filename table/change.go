@@ -36,17 +36,20 @@ func (t *Table) replace(at place, r *rows, inserted int) {
 		return
 	}
 	sep := c.sep(at.page)
-	b, n, ok := r.pack(t.pool.page, 0, r.n, sep)
-	t.pool.page = b
-	limit := t.limitFor(b.header())
+	var h header
+	var ok bool
+	t.pool.page, h, ok = r.plan(t.pool.page, 0, r.n, sep)
+	limit := t.limitFor(h)
 	if inserted < 0 {
-		limit = t.growLimit(b.header())
+		limit = t.growLimit(h)
 	}
-	if ok && (n <= limit || r.n == 1) {
+	if ok && (h.bytes() <= limit || r.n == 1) {
+		b, n, _ := r.pack(t.pool.page, 0, r.n, sep)
+		t.pool.page = b
 		t.setRows(at, r.n)
 		t.overwrite(at, b[:n])
-		if n < t.limitFor(b.header())/4 {
-			t.merge(at, n, t.limitFor(b.header())*5/8)
+		if n < t.limitFor(h)/4 {
+			t.merge(at, n, t.limitFor(h)*5/8)
 		}
 		return
 	}
@@ -70,7 +73,7 @@ func (t *Table) overwrite(at place, b page) {
 		t.remember(old)
 		return
 	}
-	fresh := t.pool.alloc(len(b), t.chunkID(at))
+	fresh := t.pool.alloc(len(b), pageOwner(t.chunkID(at), at.page))
 	copy(t.pool.slot(fresh), b)
 	t.chunkAt(at).setRef(at.page, fresh)
 	t.remember(fresh)
@@ -132,9 +135,10 @@ func (t *Table) split(dst []piece, r *rows, p piece, inserted int, last bool) []
 		mid = p.hi - n/16
 	}
 	for _, half := range []piece{{sep: p.sep, lo: p.lo, hi: mid}, {sep: divide(r.key(mid-1), r.key(mid)), lo: mid, hi: p.hi}} {
-		b, n, ok := r.pack(t.pool.page, half.lo, half.hi, half.sep)
-		t.pool.page = b
-		if ok && n <= t.limitFor(b.header()) || half.hi-half.lo == 1 {
+		var h header
+		var ok bool
+		t.pool.page, h, ok = r.plan(t.pool.page, half.lo, half.hi, half.sep)
+		if ok && h.bytes() <= t.limitFor(h) || half.hi-half.lo == 1 {
 			dst = append(dst, half)
 		} else {
 			dst = t.split(dst, r, half, -1, false)
@@ -158,7 +162,7 @@ func (t *Table) putPieces(at place, r *rows, pieces []piece) {
 			continue
 		}
 		b.setHeader(b.header() | pageDirty | pageHot)
-		fresh := t.pool.alloc(n, id)
+		fresh := t.pool.alloc(n, pageOwner(id, at.page+i))
 		copy(t.pool.slot(fresh), b[:n])
 		t.remember(fresh)
 		t.rows += int64(p.hi - p.lo)
@@ -183,7 +187,7 @@ func (t *Table) firstPage(k Key, col Column, v int64) {
 	d.insert(0, k.lowest(), 0, 1)
 	t.newChunk(treeOf(k), 0, d.pack(nil, 0, 1))
 	at := place{tree: treeOf(k)}
-	fresh := t.pool.alloc(n, t.chunkID(at))
+	fresh := t.pool.alloc(n, pageOwner(t.chunkID(at), 0))
 	copy(t.pool.slot(fresh), b[:n])
 	t.chunkAt(at).setRef(0, fresh)
 	t.remember(fresh)

@@ -53,11 +53,19 @@ func (c chunk) setRows(i, n int) { c[chunkHead+4*c.entries()+i] = byte(n) }
 // sepsAt is the first byte of the separators.
 func (c chunk) sepsAt() int { return chunkHead + 5*c.entries() }
 
-func (c chunk) replaceRef(from, to ref) {
-	refs := c[chunkHead : chunkHead+4*c.entries()]
-	for i := 0; i+4 <= len(refs); i += 4 {
-		if binary.LittleEndian.Uint32(refs[i:]) == from {
-			binary.LittleEndian.PutUint32(refs[i:], to)
+// replaceRef puts to in place of from, which is entry i or near it.
+func (c chunk) replaceRef(i int, from, to ref) {
+	n := c.entries()
+	if i >= n {
+		i = n - 1
+	}
+	for lo, hi := i, i; lo >= 0 || hi < n; lo, hi = lo-1, hi+1 {
+		if hi < n && c.ref(hi) == from {
+			c.setRef(hi, to)
+			return
+		}
+		if lo >= 0 && c.ref(lo) == from {
+			c.setRef(lo, to)
 			return
 		}
 	}

@@ -71,16 +71,19 @@ func (m mem) inLongBucket(h header, off uint64, row, unary int) (_, _ int, ok bo
 
 // appendInts appends all keys, ascending.
 func (b page) appendInts(dst []uint64, sep uint64) []uint64 {
-	h := b.header()
-	low, at := h.lowBits(), h.keysAt()
+	h, m := b.header(), memOf(b)
+	low, at := h.lowBits(), 8*h.keysAt()
 	lows := h.lowsAt()
-	bucket, unary := 0, 0
+	unary := 0
 	for row := range h.rows() {
-		for zeros := bits.TrailingZeros64(word(b, 8*at+unary)); zeros > 0; zeros = bits.TrailingZeros64(word(b, 8*at+unary)) {
-			bucket, unary = bucket+zeros, unary+zeros
+		ones := m.bits(at + unary)
+		for ones&(1<<56-1) == 0 {
+			unary += 56
+			ones = m.bits(at + unary)
 		}
+		unary += bits.TrailingZeros64(ones)
+		dst = append(dst, sep+uint64(unary-row)<<uint(low)+m.word(lows+row*low)&mask(low))
 		unary++
-		dst = append(dst, sep+uint64(bucket)<<uint(low)+get(b, lows+row*low, low))
 	}
 	return dst
 }
@@ -104,11 +107,11 @@ func lowBitsFor(n int, last uint64) (low, buckets int) {
 
 // putInts writes keys, ascending and not below sep, at byte at of the zeroed b.
 func putInts(b []byte, at int, keys []uint64, sep uint64, low, buckets int) {
-	lows := 8*at + len(keys) + buckets
+	m, lows := memOf(b), 8*at+len(keys)+buckets
 	for i, k := range keys {
 		off := k - sep
 		p := int(off>>uint(low)) + i
 		b[at+p>>3] |= 1 << uint(p&7)
-		set(b, lows+i*low, low, off&mask(low))
+		m.set(lows+i*low, low, off&mask(low))
 	}
 }

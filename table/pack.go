@@ -2,58 +2,67 @@ package table
 
 import "math/bits"
 
-// pack writes rows lo..hi-1 as a page with the separator sep at the start of
-// buf, which it may replace by a longer one. It reports false when they do not
-// fit the format; that many or more bytes are not one page anyway.
-func (r *rows) pack(buf []byte, lo, hi int, sep Key) (b page, n int, ok bool) {
+// plan returns the header of a page of rows lo..hi-1 with the separator sep. It
+// writes the keys, when they are texts, where they belong in buf, which it may
+// replace by a longer one. It reports false when the rows do not fit the format;
+// that many or more bytes are not one page anyway.
+func (r *rows) plan(buf []byte, lo, hi int, sep Key) (_ []byte, h header, ok bool) {
 	if hi-lo > rowsMax {
-		return page(buf), 0, false
+		return buf, 0, false
 	}
 	cols := r.chooseForms(lo, hi)
-	keysAt := (headerBits + descBits*cols) / 8
-	var end, keys, low, buckets int // end: first bit behind the keys
+	var keys int
 	if r.text {
-		buf = appendTexts(sized(buf, keysAt)[:keysAt], hi-lo, func(i int) []byte { return r.textAt(lo + i) })
-		keys = len(buf) - keysAt
-		end = 8 * len(buf)
-		if keys > keyBytesMax {
-			return page(buf), 0, false
+		at := (headerBits + descBits*cols) / 8
+		buf = appendTexts(sized(buf, at)[:at], hi-lo, func(i int) []byte { return r.textAt(lo + i) })
+		if keys = len(buf) - at; keys > keyBytesMax {
+			return buf, 0, false
 		}
 	} else {
-		low, buckets = lowBitsFor(hi-lo, r.nums[hi-1]-sep.Num)
+		low, buckets := lowBitsFor(hi-lo, r.nums[hi-1]-sep.Num)
 		keys = low | buckets<<6
-		end = 8*keysAt + hi - lo + buckets + (hi-lo)*low
 	}
-	length := end
-	for i := range r.cols {
-		if d := r.tally.descs[i]; r.tally.used[i] {
-			length += d.bits(hi - lo)
+	h = newHeader(hi-lo, cols, keys, 0, r.text)
+	length := h.columnsAt()
+	for i, used := range r.tally.used {
+		if used {
+			length += r.tally.descs[i].bits(hi - lo)
 		}
 	}
 	if length > pageBitsMax {
+		return buf, 0, false
+	}
+	return buf, newHeader(hi-lo, cols, keys, length, r.text), true
+}
+
+// pack writes rows lo..hi-1 as a page with the separator sep at the start of buf,
+// which it may replace by a longer one. It reports false when plan does.
+func (r *rows) pack(buf []byte, lo, hi int, sep Key) (b page, n int, ok bool) {
+	buf, h, ok := r.plan(buf, lo, hi, sep)
+	if !ok {
 		return page(buf), 0, false
 	}
 	have := 0
 	if r.text {
 		have = len(buf)
 	}
-	n = (length + 7) >> 3
+	n = h.bytes()
 	buf = sized(buf, n+padBytes)[:n+padBytes]
 	clear(buf[have:])
 	if !r.text {
-		putInts(buf, keysAt, r.nums[lo:hi], sep.Num, low, buckets)
+		putInts(buf, h.keysAt(), r.nums[lo:hi], sep.Num, h.lowBits(), h.buckets())
 	}
 	b = page(buf)
-	b.setHeader(newHeader(hi-lo, cols, keys, length, r.text))
-	i := 0
+	b.setHeader(h)
+	i, at := 0, h.columnsAt()
 	for k, c := range r.cols {
 		if !r.tally.used[k] {
 			continue
 		}
 		d := r.tally.descs[k]
 		b.setDesc(i, d)
-		c.pack(b, d, end, lo, hi)
-		end += d.bits(hi - lo)
+		c.pack(memOf(b), d, at, lo, hi)
+		at += d.bits(hi - lo)
 		i++
 	}
 	return b, n, true
@@ -188,7 +197,7 @@ func levelCounts(form, m int, classes *[6]int) (d desc, escapes int) {
 }
 
 // pack writes rows lo..hi-1 of the column as d says at bit p of the zeroed b.
-func (c *cells) pack(b page, d desc, p, lo, hi int) {
+func (c *cells) pack(m mem, d desc, p, lo, hi int) {
 	w := &levelBits[d.form()]
 	lanes, list := d.lanes(hi-lo), p
 	if d.sparse() {
@@ -210,7 +219,7 @@ func (c *cells) pack(b page, d desc, p, lo, hi int) {
 			continue
 		}
 		if d.sparse() {
-			set(b, list, rowBits, uint64(i-lo))
+			m.set(list, rowBits, uint64(i-lo))
 			list += rowBits
 		}
 		u, ok := symbol(c.value[i], d.signed())
@@ -218,14 +227,14 @@ func (c *cells) pack(b page, d desc, p, lo, hi int) {
 			width, at := w[k], next[k]
 			next[k] += width
 			if width == 64 {
-				set(b, at, 64, uint64(c.value[i]))
+				m.set(at, 64, uint64(c.value[i]))
 				break
 			}
 			if ok && u < mask(width) {
-				set(b, at, width, u)
+				m.set(at, width, u)
 				break
 			}
-			set(b, at, width, mask(width))
+			m.set(at, width, mask(width))
 		}
 	}
 }

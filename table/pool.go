@@ -16,8 +16,11 @@ import (
 // the rounding of a page's size to its class. The last four bytes of a slot
 // name its owner, whose reference is mended when the slot moves:
 //
-//	page slot:  page | unused | chunk id
-//	chunk slot: chunk | unused | chunk id + ownerIsChunk
+//	page slot:  page | unused | chunk id, 24 bits | place in the chunk when last noted, 7 bits | 0
+//	chunk slot: chunk | unused | chunk id, 24 bits | 7 bits zero | 1
+//
+// The place may be out of date, when pages before it were split or went: the
+// search for the reference begins there.
 //
 // A Pool is not safe for concurrent use.
 type Pool struct {
@@ -48,6 +51,8 @@ type ref = uint32
 const (
 	ownerBytes   = 4
 	ownerIsChunk = 1 << 31
+	ownerID      = 1<<24 - 1
+	ownerShift   = 24 // of the place
 	slotStep     = 16
 	stepClasses  = 96 // classes 1..96 have slots of 16, 32, … 1536 bytes
 	classCount   = 128
@@ -212,11 +217,15 @@ func (p *Pool) Trim() {
 func (p *Pool) moved(from, to ref) {
 	owner := p.owner(to)
 	if owner&ownerIsChunk != 0 {
-		p.chunks[owner&^ownerIsChunk] = to
+		p.chunks[owner&ownerID] = to
 		return
 	}
-	p.chunk(owner).replaceRef(from, to)
+	p.chunk(owner&ownerID).replaceRef(int(owner>>ownerShift), from, to)
 }
+
+// pageOwner is the owner of page i of chunk id; while a chunk waits to be split,
+// i may be too high for the field.
+func pageOwner(id uint32, i int) uint32 { return id | uint32(min(i, chunkPages-1))<<ownerShift }
 
 // newChunk stores c, exactly as long as the chunk, as a chunk and returns its id. The pages in memory that it
 // refers to are its own from now on.
@@ -225,12 +234,14 @@ func (p *Pool) newChunk(c chunk) uint32 {
 	if n := len(p.free); n > 0 {
 		id, p.free = p.free[n-1], p.free[:n-1]
 	} else {
-		id = uint32(len(p.chunks))
+		if id = uint32(len(p.chunks)); id > ownerID {
+			panic("table: a pool is full of chunks; use more partitions")
+		}
 		p.chunks = append(p.chunks, 0)
 	}
 	for i := range c.entries() {
 		if r := c.ref(i); r != 0 {
-			p.setOwner(r, id)
+			p.setOwner(r, pageOwner(id, i))
 		}
 	}
 	r := p.alloc(len(c), id|ownerIsChunk)

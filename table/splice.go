@@ -229,7 +229,7 @@ func (t *Table) apply(at place, h header, s *splice) mem {
 		s.within(m, h.length())
 		t.remember(old)
 	} else {
-		id := t.chunkID(at)
+		id := pageOwner(t.chunkID(at), at.page)
 		fresh := p.alloc(n, id)
 		m = p.mem(fresh)
 		s.copyTo(m, p.mem(old), h.length())

@@ -221,7 +221,7 @@ func (t *Table) fetch(at place) (ref, error) {
 	if want := t.chunkAt(at).rows(at.page); rows != want {
 		return 0, fmt.Errorf("table: page %s has %d rows, its chunk says %d: %w", sep, rows, want, counter.ErrCorrupt)
 	}
-	r := t.pool.alloc(len(data), t.chunkID(at))
+	r := t.pool.alloc(len(data), pageOwner(t.chunkID(at), at.page))
 	b := page(t.pool.slot(r))
 	copy(b, data)
 	b.setHeader(b.header() | pageHot)
