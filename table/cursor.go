@@ -157,7 +157,8 @@ func (c *Cursor) setQuickly(col Column, v int64) bool {
 // insertQuickly makes the row by a splice.
 func (c *Cursor) insertQuickly(col Column, v int64) bool {
 	if c.at.tree == 1 {
-		return c.t.insertText(c.at, view(c.text), col, v)
+		m, k := c.mem(), view(c.text)
+		return c.t.insertText(c.at, m.placeText(m.header(), k), k, col, v)
 	}
 	return c.t.insertNum(c.at, c.off, c.row, c.unary, col, v)
 }

@@ -35,14 +35,39 @@ func (t *Table) Add(k Key, col Column, delta int64) (int64, error) {
 	if col > ColumnMax {
 		return 0, fmt.Errorf("table: column %d is above %d: %w", col, ColumnMax, counter.ErrInvalid)
 	}
-	if !k.IsText {
-		if at, m, off, ok := t.reach(k.Num); ok {
-			if v, done, err := t.addAt(at, m, off, col, delta); done {
-				return v, err
-			}
+	if k.IsText {
+		if v, done, err := t.addText(k, col, delta); done {
+			return v, err
+		}
+	} else if at, m, off, ok := t.reach(k.Num); ok {
+		if v, done, err := t.addAt(at, m, off, col, delta); done {
+			return v, err
 		}
 	}
 	return t.addSlowly(k, col, delta)
+}
+
+// addText is Add for a text key whose page is in memory; done is false when it is
+// not, or when the page must be unpacked.
+func (t *Table) addText(k Key, col Column, delta int64) (v int64, done bool, err error) {
+	if err := k.check(); err != nil {
+		return 0, true, err
+	}
+	at, ok := t.locate(k)
+	if !ok {
+		return 0, false, nil
+	}
+	r := t.chunkAt(at).ref(at.page)
+	if r == 0 {
+		return 0, false, nil
+	}
+	m := t.pool.mem(r)
+	h := m.header()
+	p := m.placeText(h, k.Text)
+	if !p.ok {
+		return delta, t.insertText(at, p, k.Text, col, delta), nil
+	}
+	return t.addToRow(at, m, h, p.row, col, delta)
 }
 
 // addAt adds to the row at offset off of the page m, in place or by a splice;

@@ -149,11 +149,9 @@ func (t *Table) insertNum(at place, off uint64, row, unary int, col Column, v in
 	return true
 }
 
-// insertText is insertNum for a text key.
-func (t *Table) insertText(at place, k string, col Column, v int64) bool {
-	b := page(t.pool.slot(t.chunkAt(at).ref(at.page)))
-	h := b.header()
-	p := b.placeText(k)
+// insertText is insertNum for a text key that would stand at p.
+func (t *Table) insertText(at place, p textPlace, k string, col Column, v int64) bool {
+	h := t.memAt(at).header()
 	if !p.prefixed {
 		return false
 	}

@@ -49,7 +49,7 @@ func (b page) texts(h header) (prefix []byte, r textReader) {
 
 // findText returns the row of key k, or the row before which it would stand.
 func (b page) findText(k string) (row int, ok bool) {
-	p := b.placeText(k)
+	p := memOf(b).placeText(b.header(), k)
 	return p.row, p.ok
 }
 
@@ -66,45 +66,80 @@ type textPlace struct {
 	drop, shared, own int
 }
 
-func (b page) placeText(k string) (p textPlace) {
-	h := b.header()
-	prefix, r := b.texts(h)
-	n := 0
-	for n < len(prefix) && n < len(k) && prefix[n] == k[n] {
-		n++
-	}
-	if n < len(prefix) {
-		if n < len(k) && k[n] > prefix[n] {
-			p.row = h.rows()
+// placeText looks for k among the keys of a page.
+func (m mem) placeText(h header, k string) (p textPlace) {
+	at, rows := h.keysAt(), h.rows()
+	end := at + h.keyBytes()
+	prefix, at := m.uvarint(at)
+	n := m.matching(at, prefix, k)
+	if n < prefix {
+		if n < len(k) && k[n] > m.byte(at+n) {
+			p.row = rows
 		}
 		return p
 	}
-	p.prefixed, p.rest = true, n
-	k = k[n:]
-	end := h.keysAt() + h.keyBytes()
+	at += prefix
+	p.prefixed, p.rest = true, prefix
+	k = k[prefix:]
 	// k is above every key so far and shares match bytes with the last of them.
-	for ; p.row < h.rows(); p.row++ {
-		p.at = end - len(r.b)
-		shared, own := r.next()
-		if shared > p.match {
+	row, match := 0, 0
+	for ; row < rows; row++ {
+		p.at = at
+		c := int(m.byte(at))
+		at++
+		shared, own := c&nibbleMax, c>>4
+		if shared == nibbleMax {
+			n, at = m.uvarint(at)
+			shared += n
+		}
+		if own == nibbleMax {
+			n, at = m.uvarint(at)
+			own += n
+		}
+		if shared > match {
+			at += own
 			continue // k differs from this key where it differs from the last
 		}
-		if shared < p.match {
-			return p // this key went up where k agrees with the last
+		if shared < match {
+			break // this key went up where k agrees with the last
 		}
-		i := 0
-		for i < len(own) && p.match+i < len(k) && own[i] == k[p.match+i] {
-			i++
+		i := m.matching(at, own, k[match:])
+		ends := match+i == len(k)
+		p.ok = ends && i == own
+		if ends || i < own && k[match+i] < m.byte(at+i) {
+			p.drop, p.shared, p.own = at-p.at+i, shared+i, own-i
+			break
 		}
-		p.ok = i == len(own) && p.match+i == len(k)
-		if p.ok || p.match+i == len(k) || i < len(own) && k[p.match+i] < own[i] {
-			p.drop, p.shared, p.own = end-len(r.b)-p.at-len(own)+i, shared+i, len(own)-i
-			return p
-		}
-		p.match += i
+		match += i
+		at += own
 	}
-	p.at = end
+	if row == rows {
+		p.at = end
+	}
+	p.row, p.match = row, match
 	return p
+}
+
+// uvarint reads a uvarint at byte i and returns where it ends.
+func (m mem) uvarint(i int) (v, end int) {
+	for shift := 0; ; shift += 7 {
+		c := int(m.byte(i))
+		i++
+		v |= c & 0x7f << shift
+		if c < 0x80 {
+			return v, i
+		}
+	}
+}
+
+// matching counts the bytes that the n bytes from byte at on and k begin with
+// alike.
+func (m mem) matching(at, n int, k string) (i int) {
+	n = min(n, len(k))
+	for i < n && m.byte(at+i) == k[i] {
+		i++
+	}
+	return i
 }
 
 // entries appends what stands at p.at instead of p.drop bytes when k is inserted
