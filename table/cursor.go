@@ -147,7 +147,7 @@ func (c *Cursor) setQuickly(col Column, v int64) bool {
 	l := d.find(m, at, h.rows(), c.row)
 	u, ok := l.holds(v, d.signed())
 	if !ok {
-		return c.t.widen(c.at, i, d, l, v)
+		return c.t.widen(c.at, i, d, &l, v)
 	}
 	m.set(l.pos, l.width, u)
 	c.t.touch(c.at, m)

@@ -39,12 +39,76 @@ func (t *Table) Add(k Key, col Column, delta int64) (int64, error) {
 		if v, done, err := t.addText(k, col, delta); done {
 			return v, err
 		}
-	} else if at, m, off, ok := t.reach(k.Num); ok {
-		if v, done, err := t.addAt(at, m, off, col, delta); done {
-			return v, err
-		}
+		return t.addSlowly(k, col, delta)
 	}
-	return t.addSlowly(k, col, delta)
+	at, m, off, ok := t.reach(k.Num)
+	if !ok {
+		return t.addSlowly(k, col, delta)
+	}
+	h := m.header()
+	row, unary, ok := m.findInt(h, off)
+	if !ok {
+		if t.insertNum(at, off, row, unary, col, delta) {
+			return delta, nil
+		}
+		return t.addSlowly(k, col, delta)
+	}
+	v, ok := m.addQuickly(h, row, col, delta)
+	if !ok {
+		return t.addToRow(k, at, row, col, delta)
+	}
+	if h&(pageDirty|pageHot) != pageDirty|pageHot {
+		t.touch(at, m)
+	}
+	return v, nil
+}
+
+// addQuickly adds to a value that stands, as most do, on the first level of a
+// dense unsigned column, and still does afterwards. It is false, with nothing
+// changed, for all others. The caller marks the page.
+func (m mem) addQuickly(h header, row int, col Column, delta int64) (v int64, ok bool) {
+	_, d, at, ok := m.column(h, col)
+	if !ok || d&(descSparse|descSigned) != 0 {
+		return 0, false
+	}
+	log := uint(d.form()) // of the width
+	all := uint64(1)<<(1<<log&63) - 1
+	pos := at + row<<log
+	word := m.load(pos >> 3)
+	// The sum of a lane and delta may wrap only to what is no lane's value.
+	old := word >> uint(pos&7) & all
+	sum := old + uint64(delta)
+	if old == all || sum-1 >= all-1 {
+		return 0, false
+	}
+	m.store(pos>>3, word+uint64(delta)<<uint(pos&7))
+	return int64(sum), true
+}
+
+// addToRow is Add for a row that exists and every kind of column and level.
+func (t *Table) addToRow(k Key, at place, row int, col Column, delta int64) (v int64, err error) {
+	m := t.memAt(at)
+	h := m.header()
+	i, d, p, ok := m.column(h, col)
+	if !ok {
+		return t.addSlowly(k, col, delta)
+	}
+	l := d.find(m, p, h.rows(), row)
+	signed := d.signed()
+	if l.present() {
+		v = l.value(signed)
+	}
+	v, err = counter.Sum(v, delta)
+	if err != nil {
+		return 0, err
+	}
+	if u, ok := l.holds(v, signed); ok {
+		m.set(l.pos, l.width, u)
+		t.touch(at, m)
+	} else if !t.widen(at, i, d, &l, v) {
+		return t.addSlowly(k, col, delta)
+	}
+	return v, nil
 }
 
 // addText is Add for a text key whose page is in memory; done is false when it is
@@ -67,62 +131,8 @@ func (t *Table) addText(k Key, col Column, delta int64) (v int64, done bool, err
 	if !p.ok {
 		return delta, t.insertText(at, p, k.Text, col, delta), nil
 	}
-	return t.addToRow(at, m, h, p.row, col, delta)
-}
-
-// addAt adds to the row at offset off of the page m, in place or by a splice;
-// done is false when that is not possible.
-func (t *Table) addAt(at place, m mem, off uint64, col Column, delta int64) (v int64, done bool, err error) {
-	h := m.header()
-	row, unary, ok := m.findInt(h, off)
-	if !ok {
-		return delta, t.insertNum(at, off, row, unary, col, delta), nil
-	}
-	return t.addToRow(at, m, h, row, col, delta)
-}
-
-// addToRow is addAt for a row that exists.
-func (t *Table) addToRow(at place, m mem, h header, row int, col Column, delta int64) (v int64, done bool, err error) {
-	i, d, p, ok := m.column(h, col)
-	if !ok {
-		return 0, false, nil
-	}
-	if d&(descSparse|descSigned) == 0 {
-		// As a rule the value stands on the first level, as it is, and stays there.
-		// The sum of a lane and delta may wrap only to what is no lane's value.
-		log := uint(d.form())
-		all := uint64(1)<<(1<<log&63) - 1
-		pos := p + row<<log
-		word := m.load(pos >> 3)
-		old := word >> uint(pos&7) & all
-		if sum := old + uint64(delta); old != all && sum-1 < all-1 {
-			m.store(pos>>3, word+uint64(delta)<<uint(pos&7))
-			if h&(pageDirty|pageHot) != pageDirty|pageHot {
-				t.touch(at, m)
-			}
-			return int64(sum), true, nil
-		}
-	}
-	return t.addToLane(at, m, i, d, d.find(m, p, h.rows(), row), delta)
-}
-
-// addToLane is addToRow for every kind of column and level.
-func (t *Table) addToLane(at place, m mem, i int, d desc, l lane, delta int64) (v int64, done bool, err error) {
-	signed := d.signed()
-	if l.present() {
-		v = l.value(signed)
-	}
-	v, err = counter.Sum(v, delta)
-	if err != nil {
-		return 0, true, err
-	}
-	u, ok := l.holds(v, signed)
-	if !ok {
-		return v, t.widen(at, i, d, l, v), nil
-	}
-	m.set(l.pos, l.width, u)
-	t.touch(at, m)
-	return v, true, nil
+	v, err = t.addToRow(k, at, p.row, col, delta)
+	return v, true, err
 }
 
 func (t *Table) addSlowly(k Key, col Column, delta int64) (int64, error) {

@@ -49,11 +49,10 @@ func (m mem) inBucket(h header, off uint64, row, unary int) (_, _ int, ok bool) 
 	}
 	all := mask(low)
 	off &= all
-	_, below0 := bits.Sub64(m.bits(at)&all, off, 0)
-	_, below1 := bits.Sub64(m.bits(at+low)&all, off, 0)
-	_, below2 := bits.Sub64(m.bits(at+2*low)&all, off, 0)
-	below1 &= below0
-	i := min(int(below0+below1+below1&below2), run)
+	below0 := (m.bits(at)&all - off) >> 63 // 1: the key is below off
+	below1 := (m.bits(at+low)&all - off) >> 63 & below0
+	below2 := (m.bits(at+2*low)&all - off) >> 63 & below1
+	i := min(int(below0+below1+below2), run)
 	return row + i, unary + i, i < run && m.bits(at+i*low)&all == off
 }
 

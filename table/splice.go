@@ -98,7 +98,7 @@ func (s *splice) list(m mem, d desc, p, row int, v int64) desc {
 
 // widen gives the value at l, lane of column number i of the page, the value v,
 // which does not fit there. It reports false when that takes a replace.
-func (t *Table) widen(at place, i int, d desc, l lane, v int64) bool {
+func (t *Table) widen(at place, i int, d desc, l *lane, v int64) bool {
 	m := t.memAt(at)
 	h := m.header()
 	s := t.pool.splice.reset()
