@@ -65,11 +65,6 @@ func word(b []byte, p int) uint64 {
 func get(b []byte, p, w int) uint64 { return word(b, p) & mask(w) }
 
 // set writes the low w bits of v at bit p, w in 0..64. Higher bits of v must be 0.
-func set(b []byte, p, w int, v uint64) {
-	checkBounds(b, p>>3, 9)
-	memOf(b).set(p, w, v)
-}
-
 func (m mem) set(p, w int, v uint64) {
 	i, s := p>>3, uint(p&7)
 	all := mask(w)

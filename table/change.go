@@ -91,6 +91,13 @@ func (t *Table) assertPage(at place, b page) {
 	}
 }
 
+// noteShape notes how much of an integer page is keys, for touchAhead.
+func (t *Table) noteShape(h header) {
+	if !h.text() {
+		t.keysShare = uint8(min(255, h.columnsAt()<<8/h.length()))
+	}
+}
+
 // remember and forget keep the figures of a changed page in memory.
 func (t *Table) remember(r ref) {
 	t.residentBytes += int64(slotBytes(r))
@@ -154,6 +161,7 @@ func (t *Table) putPieces(at place, r *rows, pieces []piece) {
 	for i, p := range pieces {
 		b, n, _ := r.pack(t.pool.page, p.lo, p.hi, p.sep)
 		t.pool.page = b
+		t.noteShape(b.header())
 		if i == 0 {
 			t.setRows(at, p.hi-p.lo)
 			t.overwrite(at, b[:n])

@@ -24,7 +24,27 @@ func (t *Table) reach(n uint64) (at place, m mem, off uint64, ok bool) {
 	page, sep := c.findNum(n)
 	at.page = page
 	r := c.refNum(page)
-	return at, p.mem(r), n - sep, r != 0
+	m, off = p.mem(r), n-sep
+	if r != 0 && t.keysShare > 0 {
+		p.touchSink += t.touchAhead(c, page, m, r, off)
+	}
+	return at, m, off, r != 0
+}
+
+// touchAhead reads, of the page m, about where the low part and the first column's
+// lane of the key at offset off must be if the page's keys are evenly spaced, so
+// that these lines come at the same time as the header, and not after it.
+func (t *Table) touchAhead(c mem, page int, m mem, r ref, off uint64) byte {
+	width := c.gap(page)
+	if off >= width {
+		return 0
+	}
+	size := slotBytes(r)
+	part := int(off/(width>>8+1)) & 0xff
+	keys := size * int(t.keysShare) >> 8
+	low := keys * part >> 8
+	lane := keys + (size-keys)*part>>8
+	return m.byte(low) + m.byte(lane)
 }
 
 // Add adds delta to a cell, which counts as 0 when absent and is present

@@ -44,6 +44,7 @@ type Table struct {
 	dirtyBytes    int64
 	chunkBytes    int64
 	shape         uint64 // counts changes of the directory: a place is valid while it stays
+	keysShare     uint8  // of a page lately written, in 256ths: header, descriptors and keys
 	removed       []removal
 	unsorted      bool // removed was appended to
 	limits        limits
@@ -224,6 +225,7 @@ func (t *Table) fetch(at place) (ref, error) {
 	r := t.pool.alloc(len(data), pageOwner(t.chunkID(at), at.page))
 	b := page(t.pool.slot(r))
 	copy(b, data)
+	t.noteShape(b.header())
 	b.setHeader(b.header() | pageHot)
 	t.chunkAt(at).setRef(at.page, r)
 	t.resident++
