@@ -11,16 +11,13 @@ const batchSize = 64
 
 // probe is a lookup under way.
 type probe struct {
-	at    place
-	c     chunk
-	b     page
-	h     header
-	off   uint64
-	row   int
-	unary int
-	low   int // bytes of the page that the next stage reads
-	lane  int
-	state probeState
+	m          mem // its chunk, then its page
+	at         place
+	off        uint64
+	h          header
+	row, unary int
+	low, lane  int // bytes of the page that the last stage reads
+	state      probeState
 }
 
 type probeState uint8
@@ -37,72 +34,79 @@ const (
 // nothing else: the shorter they are, the more of them the processor has under
 // way.
 func (t *Table) begin(keys []Key) []probe {
-	if t.pool.probes == nil {
-		t.pool.probes = make([]probe, batchSize)
+	p := t.pool
+	if p.probes == nil {
+		p.probes = make([]probe, batchSize)
 	}
-	ps := t.pool.probes[:len(keys)]
-	for i := range keys {
-		k, p := &keys[i], &ps[i]
-		p.state = probeSlow
+	ps := p.probes[:len(keys)]
+	tr := &t.trees[0]
+	for i := range ps {
+		k, q := &keys[i], &ps[i]
+		q.state = probeSlow
 		if k.IsText {
 			continue
 		}
-		if n := findFirst(t.trees[0].firsts, k.Num); n >= 0 {
-			p.at = place{chunk: n}
-			p.c, p.state = t.chunkAt(p.at), probeChunk
+		if n := findFirst(tr.firsts, k.Num); n >= 0 {
+			q.at.chunk = n
+			q.m, q.state = p.mem(p.chunks[tr.chunks[n]]), probeChunk
 		}
 	}
 	touched := byte(0)
 	for i := range ps {
-		if p := &ps[i]; p.state == probeChunk {
-			touched += p.c[0]
+		if q := &ps[i]; q.state == probeChunk {
+			touched += q.m.byte(0)
 		}
 	}
 	for i := range ps {
-		p := &ps[i]
-		if p.state != probeChunk {
+		q := &ps[i]
+		if q.state != probeChunk {
 			continue
 		}
-		p.at.page = p.c.find(keys[i])
-		p.state = probeSlow
-		if r := p.c.ref(p.at.page); r != 0 {
-			p.b, p.off, p.state = page(t.pool.slot(r)), keys[i].Num-p.c.sep(p.at.page).Num, probePage
+		page, sep := q.m.findNum(keys[i].Num)
+		q.at.page = page
+		q.state = probeSlow
+		if r := q.m.refNum(page); r != 0 {
+			q.m, q.off, q.state = p.mem(r), keys[i].Num-sep, probePage
 		}
 	}
 	for i := range ps {
-		if p := &ps[i]; p.state == probePage {
-			touched += p.b[0] + p.b[64]
+		if q := &ps[i]; q.state == probePage {
+			touched += q.m.byte(0) + q.m.byte(64)
 		}
 	}
-	t.pool.touchSink = touched
+	p.touchSink = touched
 	return ps
 }
 
 // buckets finds the buckets of the probes and touches the lines of the low part
-// and of the first-level lane of column col.
-func (t *Table) buckets(ps []probe, col func(i int) Column) {
+// and of the first-level lanes of the columns: one for each probe, or one for all.
+func (t *Table) buckets(ps []probe, cols []Column) {
 	for i := range ps {
-		p := &ps[i]
-		if p.state != probePage {
+		q := &ps[i]
+		if q.state != probePage {
 			continue
 		}
-		p.h = p.b.header()
+		q.h = q.m.header()
 		var ok bool
-		p.state = probeEnd
-		if p.row, p.unary, ok = p.b.bucket(p.h, p.off); !ok {
+		q.state = probeEnd
+		if q.row, q.unary, ok = q.m.bucket(q.h, q.off); !ok {
 			continue
 		}
-		p.state = probeFound
-		p.low = (p.h.lowsAt() + p.row*p.h.lowBits()) >> 3
-		p.lane = p.low
-		if _, d, at, ok := p.b.column(p.h, col(i)); ok && !d.sparse() {
-			p.lane = (at + p.row*levelBits[d.form()][0]) >> 3
+		q.state = probeFound
+		q.low = (q.h.lowsAt() + q.row*q.h.lowBits()) >> 3
+		q.lane = q.low
+		col := cols[0]
+		if len(cols) == len(ps) {
+			col = cols[i]
+		}
+		if _, d, at, ok := q.m.column(q.h, col); ok && !d.sparse() {
+			q.lane = (at + q.row<<uint(d.form())) >> 3
 		}
 	}
 	touched := byte(0)
 	for i := range ps {
-		if p := &ps[i]; p.state == probeFound {
-			touched += p.b[p.low] + p.b[p.lane]
+		if q := &ps[i]; q.state == probeFound {
+			touched += q.m.byte(q.low) + q.m.byte(q.lane)
 		}
 	}
 	t.pool.touchSink += touched
@@ -120,33 +124,38 @@ func (t *Table) AddBatch(keys []Key, cols []Column, deltas []int64, values []int
 
 func (t *Table) addBatch(keys []Key, cols []Column, deltas []int64, values []int64, errs []error) {
 	ps := t.begin(keys)
-	t.buckets(ps, func(i int) Column { return cols[i] })
+	t.buckets(ps, cols)
 	shape := t.shape
 	for i := range ps {
-		var done bool
-		if values[i], done, errs[i] = t.finishAdd(&ps[i], cols[i], deltas[i], shape); !done {
+		if v, ok := t.finishAdd(&ps[i], cols[i], deltas[i], shape); ok {
+			values[i], errs[i] = v, nil
+		} else {
 			values[i], errs[i] = t.Add(keys[i], cols[i], deltas[i])
 		}
 	}
 }
 
-// finishAdd adds to the probe's row, if it exists and the probe still holds.
-func (t *Table) finishAdd(p *probe, col Column, delta int64, shape uint64) (v int64, done bool, err error) {
-	if p.state != probeFound || t.shape != shape {
-		return 0, false, nil
+// finishAdd adds to the probe's row, if that is quickly done and the probe still
+// holds.
+func (t *Table) finishAdd(q *probe, col Column, delta int64, shape uint64) (v int64, ok bool) {
+	if q.state != probeFound || t.shape != shape {
+		return 0, false
 	}
 	// An item before may have moved the page, or changed it; its keys are the same
 	// as long as it has as many, since adds only bring new ones.
-	b := page(t.pool.slot(t.chunkAt(p.at).ref(p.at.page)))
-	h := b.header()
-	if h.rows() != p.h.rows() || h.lowBits() != p.h.lowBits() || h.buckets() != p.h.buckets() {
-		return 0, false, nil
+	m := t.memAt(q.at)
+	h := m.header()
+	if h.rows() != q.h.rows() || h.keyBytes() != q.h.keyBytes() {
+		return 0, false
 	}
-	row, _, ok := b.inBucket(h, p.off, p.row, p.unary)
+	row, _, ok := m.inBucket(h, q.off, q.row, q.unary)
 	if !ok {
-		return 0, false, nil
+		return 0, false
 	}
-	return t.addToRow(p.at, b, h, row, col, delta)
+	if v, ok = m.addQuickly(h, row, col, delta); ok && h&(pageDirty|pageHot) != pageDirty|pageHot {
+		t.touch(q.at, m)
+	}
+	return v, ok
 }
 
 // GetBatch reads the cells cols of each key: those of keys[i] are put at
@@ -161,7 +170,7 @@ func (t *Table) GetBatch(keys []Key, cols []Column, values []int64, present []bo
 	for len(keys) > 0 {
 		n := min(batchSize, len(keys))
 		ps := t.begin(keys[:n])
-		t.buckets(ps, func(int) Column { return cols[0] })
+		t.buckets(ps, cols[:1])
 		reread := false
 		for i := range ps {
 			vs, oks := values[i*m:(i+1)*m], present[i*m:(i+1)*m]
@@ -187,7 +196,7 @@ func (t *Table) finishGet(p *probe, cols []Column, values []int64, present []boo
 	}
 	row, ok := 0, false
 	if p.state == probeFound {
-		row, _, ok = p.b.inBucket(p.h, p.off, p.row, p.unary)
+		row, _, ok = p.m.inBucket(p.h, p.off, p.row, p.unary)
 	}
 	if !ok {
 		clear(values)
@@ -195,10 +204,10 @@ func (t *Table) finishGet(p *probe, cols []Column, values []int64, present []boo
 		return true
 	}
 	if p.h&pageHot == 0 {
-		p.b.setHeader(p.b.header() | pageHot)
+		p.m.setHeader(p.m.header() | pageHot)
 	}
 	for j, col := range cols {
-		values[j], present[j] = p.b.get(row, col)
+		values[j], present[j] = p.m.get(p.h, row, col)
 	}
 	return true
 }

@@ -13,14 +13,17 @@ type piece struct {
 
 // limitFor is the size above which a page is split: pages of many columns may be
 // larger, since each column costs a descriptor.
-func (t *Table) limitFor(b page) int {
-	h := b.header()
+func (t *Table) limitFor(h header) int {
 	limit := t.limits.pageBytes
 	if h.text() {
 		limit += limit / 2
 	}
 	return max(limit, min(64*h.cols(), 32<<10))
 }
+
+// growLimit is the size up to which the values of a page may grow: a full page
+// has room for that.
+func (t *Table) growLimit(h header) int { return t.limitFor(h) * 3 / 2 }
 
 // replace puts the rows r in place of those of the page at, which is in memory.
 // Inserted is the row that is new, or -1. The page may be split, merged with a
@@ -33,17 +36,20 @@ func (t *Table) replace(at place, r *rows, inserted int) {
 		return
 	}
 	sep := c.sep(at.page)
-	b, n, ok := r.pack(t.pool.page, 0, r.n, sep)
-	t.pool.page = b
-	limit := t.limitFor(b)
+	var h header
+	var ok bool
+	t.pool.page, h, ok = r.plan(t.pool.page, 0, r.n, sep)
+	limit := t.limitFor(h)
 	if inserted < 0 {
-		limit += limit / 2 // room for values that grow in a page that is full
+		limit = t.growLimit(h)
 	}
-	if ok && (n <= limit || r.n == 1) {
+	if ok && (h.bytes() <= limit || r.n == 1) {
+		b, n, _ := r.pack(t.pool.page, 0, r.n, sep)
+		t.pool.page = b
 		t.setRows(at, r.n)
 		t.overwrite(at, b[:n])
-		if n < t.limitFor(b)/4 {
-			t.merge(at, n, t.limitFor(b)*5/8)
+		if n < t.limitFor(h)/4 {
+			t.merge(at, n, t.limitFor(h)*5/8)
 		}
 		return
 	}
@@ -67,7 +73,7 @@ func (t *Table) overwrite(at place, b page) {
 		t.remember(old)
 		return
 	}
-	fresh := t.pool.alloc(len(b), t.chunkID(at))
+	fresh := t.pool.alloc(len(b), pageOwner(t.chunkID(at), at.page))
 	copy(t.pool.slot(fresh), b)
 	t.chunkAt(at).setRef(at.page, fresh)
 	t.remember(fresh)
@@ -82,6 +88,13 @@ func (t *Table) assertPage(at place, b page) {
 	rows, err := CheckPage(AppendName(nil, t.chunkAt(at).sep(at.page)), nil, stored)
 	if err != nil || rows != t.chunkAt(at).rows(at.page) {
 		panic(fmt.Sprintf("table: wrote a bad page: %d rows, %v", rows, err))
+	}
+}
+
+// noteShape notes how much of an integer page is keys, for touchAhead.
+func (t *Table) noteShape(h header) {
+	if !h.text() {
+		t.keysShare = uint8(min(255, h.columnsAt()<<8/h.length()))
 	}
 }
 
@@ -129,9 +142,11 @@ func (t *Table) split(dst []piece, r *rows, p piece, inserted int, last bool) []
 		mid = p.hi - n/16
 	}
 	for _, half := range []piece{{sep: p.sep, lo: p.lo, hi: mid}, {sep: divide(r.key(mid-1), r.key(mid)), lo: mid, hi: p.hi}} {
-		b, n, ok := r.pack(t.pool.page, half.lo, half.hi, half.sep)
-		t.pool.page = b
-		if ok && n <= t.limitFor(b) || half.hi-half.lo == 1 {
+		var h header
+		var ok bool
+		t.pool.page, h, ok = r.plan(t.pool.page, half.lo, half.hi, half.sep)
+		// A full page whose last rows have grown is not halved for that.
+		if ok && h.bytes() <= t.growLimit(h) || half.hi-half.lo == 1 {
 			dst = append(dst, half)
 		} else {
 			dst = t.split(dst, r, half, -1, false)
@@ -147,6 +162,7 @@ func (t *Table) putPieces(at place, r *rows, pieces []piece) {
 	for i, p := range pieces {
 		b, n, _ := r.pack(t.pool.page, p.lo, p.hi, p.sep)
 		t.pool.page = b
+		t.noteShape(b.header())
 		if i == 0 {
 			t.setRows(at, p.hi-p.lo)
 			t.overwrite(at, b[:n])
@@ -155,7 +171,7 @@ func (t *Table) putPieces(at place, r *rows, pieces []piece) {
 			continue
 		}
 		b.setHeader(b.header() | pageDirty | pageHot)
-		fresh := t.pool.alloc(n, id)
+		fresh := t.pool.alloc(n, pageOwner(id, at.page+i))
 		copy(t.pool.slot(fresh), b[:n])
 		t.remember(fresh)
 		t.rows += int64(p.hi - p.lo)
@@ -180,7 +196,7 @@ func (t *Table) firstPage(k Key, col Column, v int64) {
 	d.insert(0, k.lowest(), 0, 1)
 	t.newChunk(treeOf(k), 0, d.pack(nil, 0, 1))
 	at := place{tree: treeOf(k)}
-	fresh := t.pool.alloc(n, t.chunkID(at))
+	fresh := t.pool.alloc(n, pageOwner(t.chunkID(at), 0))
 	copy(t.pool.slot(fresh), b[:n])
 	t.chunkAt(at).setRef(0, fresh)
 	t.remember(fresh)
@@ -251,7 +267,7 @@ func (t *Table) merge(at place, n, limit int) {
 	r.unpack(page(t.pool.slot(c.ref(at.page+1))), c.sep(at.page+1))
 	b, size, ok := r.pack(t.pool.page, 0, r.n, c.sep(at.page))
 	t.pool.page = b
-	if !ok || size > t.limitFor(b) {
+	if !ok || size > t.limitFor(b.header()) {
 		return
 	}
 	t.setRows(at, r.n)

@@ -160,7 +160,7 @@ func (b page) checkColumn(d desc, at, rows int) string {
 	levels := 1
 	for k := 0; w[k] != 64; k++ {
 		levels++
-		escapes := countEscapes(b, at, w[k], lanes)
+		escapes := memOf(b).countEscapes(at, w[k], lanes)
 		if (k > 0 || d.sparse()) && b.hasZero(at, w[k], lanes) {
 			return "a lane that must hold a value is zero"
 		}

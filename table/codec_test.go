@@ -51,7 +51,7 @@ func packed(t *testing.T, sep Key, keys []Key, list []cellOf) page {
 		}
 		for _, c := range cells {
 			got = append(got, cellOf{i, c.Col, c.Value})
-			if v, ok := b.get(i, c.Col); !ok || v != c.Value {
+			if v, ok := memOf(b).get(b.header(), i, c.Col); !ok || v != c.Value {
 				t.Fatalf("get(%d, %d) = %d, %v; want %d", i, c.Col, v, ok, c.Value)
 			}
 		}
@@ -142,7 +142,7 @@ func TestSelectAndCopy(t *testing.T) {
 		zeros := 0
 		for p := range 512 {
 			if get(b, p, 1) == 0 {
-				if got := selectZero(b, 0, zeros); got != p {
+				if got := memOf(b).selectZero(0, zeros); got != p {
 					t.Fatalf("selectZero(%d) = %d, want %d", zeros, got, p)
 				}
 				if zeros++; r.Intn(8) == 0 {
@@ -153,7 +153,7 @@ func TestSelectAndCopy(t *testing.T) {
 		s, n := r.Intn(200), r.Intn(300)
 		d := r.Intn(200)
 		dst := make([]byte, len(b))
-		copyBits(dst, d, b, s, n)
+		copyBits(memOf(dst), d, memOf(b), s, n)
 		for i := range n {
 			if get(dst, d+i, 1) != get(b, s+i, 1) {
 				t.Fatalf("copyBits of %d bits from %d to %d: bit %d differs", n, s, d, i)

@@ -15,6 +15,8 @@ type Cursor struct {
 	paged  bool // there is a page at at
 	row    int
 	exists bool
+	unary  int    // integers: the row's place among the unary bits of its page
+	off    uint64 // integers: key - separator
 	num    uint64
 	text   []byte
 }
@@ -41,6 +43,19 @@ func (t *Table) Seek(c *Cursor, k Key) error {
 
 // settle finds the row again.
 func (c *Cursor) settle(k Key) error {
+	if !k.IsText {
+		// The way of Add.
+		if at, m, off, ok := c.t.reach(k.Num); ok {
+			h := m.header()
+			if h&pageHot == 0 {
+				m.setHeader(h | pageHot)
+			}
+			c.at, c.paged = at, true
+			c.row, c.unary, c.exists = m.findInt(h, off)
+			c.off = off
+			return nil
+		}
+	}
 	c.row, c.exists = 0, false
 	if c.at, c.paged = c.t.locate(k); !c.paged {
 		return nil
@@ -49,16 +64,22 @@ func (c *Cursor) settle(k Key) error {
 	if err != nil {
 		return err
 	}
+	if !k.IsText {
+		return c.settle(k)
+	}
 	if h := b.header(); h&pageHot == 0 {
 		b.setHeader(h | pageHot)
 	}
-	c.row, c.exists = b.find(k, c.sep())
+	c.row, c.exists = b.find(k, Key{IsText: true})
 	return nil
 }
 
 func (c *Cursor) sep() Key { return c.t.chunkAt(c.at).sep(c.at.page) }
 
-// page is the cursor's page, which is in memory.
+// mem is the cursor's page, which is in memory.
+func (c *Cursor) mem() mem { return c.t.memAt(c.at) }
+
+// page is mem with its length.
 func (c *Cursor) page() page {
 	return page(c.t.pool.slot(c.t.chunkAt(c.at).ref(c.at.page)))
 }
@@ -71,7 +92,8 @@ func (c *Cursor) Get(col Column) (v int64, present bool) {
 	if !c.exists {
 		return 0, false
 	}
-	return c.page().get(c.row, col)
+	m := c.mem()
+	return m.get(m.header(), c.row, col)
 }
 
 // Cells appends the present cells of the row in column order.
@@ -116,30 +138,29 @@ func (c *Cursor) Set(col Column, v int64) error {
 
 // setQuickly writes v where the cell stands, or by a splice.
 func (c *Cursor) setQuickly(col Column, v int64) bool {
-	b := c.page()
-	h := b.header()
-	i, d, at, ok := b.column(h, col)
+	m := c.mem()
+	h := m.header()
+	i, d, at, ok := m.column(h, col)
 	if !ok {
 		return false
 	}
-	l := d.find(b, at, h.rows(), c.row)
+	l := d.find(m, at, h.rows(), c.row)
 	u, ok := l.holds(v, d.signed())
 	if !ok {
-		return c.t.widen(c.at, b, i, d, l, v)
+		return c.t.widen(c.at, i, d, &l, v)
 	}
-	set(b, l.pos, l.width, u)
-	c.t.touch(c.at, b)
+	m.set(l.pos, l.width, u)
+	c.t.touch(c.at, m)
 	return true
 }
 
 // insertQuickly makes the row by a splice.
 func (c *Cursor) insertQuickly(col Column, v int64) bool {
 	if c.at.tree == 1 {
-		return false
+		m, k := c.mem(), view(c.text)
+		return c.t.insertText(c.at, m.placeText(m.header(), k), k, col, v)
 	}
-	b, off := c.page(), c.num-c.sep().Num
-	row, unary, _ := b.findInt(b.header(), off)
-	return c.t.insertRow(c.at, b, off, row, unary, col, v)
+	return c.t.insertNum(c.at, c.off, c.row, c.unary, col, v)
 }
 
 // Clear makes the cell absent and tells whether it was present. With its last

@@ -2,58 +2,67 @@ package table
 
 import "math/bits"
 
-// pack writes rows lo..hi-1 as a page with the separator sep at the start of
-// buf, which it may replace by a longer one. It reports false when they do not
-// fit the format; that many or more bytes are not one page anyway.
-func (r *rows) pack(buf []byte, lo, hi int, sep Key) (b page, n int, ok bool) {
+// plan returns the header of a page of rows lo..hi-1 with the separator sep. It
+// writes the keys, when they are texts, where they belong in buf, which it may
+// replace by a longer one. It reports false when the rows do not fit the format;
+// that many or more bytes are not one page anyway.
+func (r *rows) plan(buf []byte, lo, hi int, sep Key) (_ []byte, h header, ok bool) {
 	if hi-lo > rowsMax {
-		return page(buf), 0, false
+		return buf, 0, false
 	}
 	cols := r.chooseForms(lo, hi)
-	keysAt := (headerBits + descBits*cols) / 8
-	var end, keys, low, buckets int // end: first bit behind the keys
+	var keys int
 	if r.text {
-		buf = appendTexts(sized(buf, keysAt)[:keysAt], hi-lo, func(i int) []byte { return r.textAt(lo + i) })
-		keys = len(buf) - keysAt
-		end = 8 * len(buf)
-		if keys > keyBytesMax {
-			return page(buf), 0, false
+		at := (headerBits + descBits*cols) / 8
+		buf = appendTexts(sized(buf, at)[:at], hi-lo, func(i int) []byte { return r.textAt(lo + i) })
+		if keys = len(buf) - at; keys > keyBytesMax {
+			return buf, 0, false
 		}
 	} else {
-		low, buckets = lowBitsFor(hi-lo, r.nums[hi-1]-sep.Num)
+		low, buckets := lowBitsFor(hi-lo, r.nums[hi-1]-sep.Num)
 		keys = low | buckets<<6
-		end = 8*keysAt + hi - lo + buckets + (hi-lo)*low
 	}
-	length := end
-	for i := range r.cols {
-		if d := r.tally.descs[i]; r.tally.used[i] {
-			length += d.bits(hi - lo)
+	h = newHeader(hi-lo, cols, keys, 0, r.text)
+	length := h.columnsAt()
+	for i, used := range r.tally.used {
+		if used {
+			length += r.tally.descs[i].bits(hi - lo)
 		}
 	}
 	if length > pageBitsMax {
+		return buf, 0, false
+	}
+	return buf, newHeader(hi-lo, cols, keys, length, r.text), true
+}
+
+// pack writes rows lo..hi-1 as a page with the separator sep at the start of buf,
+// which it may replace by a longer one. It reports false when plan does.
+func (r *rows) pack(buf []byte, lo, hi int, sep Key) (b page, n int, ok bool) {
+	buf, h, ok := r.plan(buf, lo, hi, sep)
+	if !ok {
 		return page(buf), 0, false
 	}
 	have := 0
 	if r.text {
 		have = len(buf)
 	}
-	n = (length + 7) >> 3
+	n = h.bytes()
 	buf = sized(buf, n+padBytes)[:n+padBytes]
 	clear(buf[have:])
 	if !r.text {
-		putInts(buf, keysAt, r.nums[lo:hi], sep.Num, low, buckets)
+		putInts(buf, h.keysAt(), r.nums[lo:hi], sep.Num, h.lowBits(), h.buckets())
 	}
 	b = page(buf)
-	b.setHeader(newHeader(hi-lo, cols, keys, length, r.text))
-	i := 0
+	b.setHeader(h)
+	i, at := 0, h.columnsAt()
 	for k, c := range r.cols {
 		if !r.tally.used[k] {
 			continue
 		}
 		d := r.tally.descs[k]
 		b.setDesc(i, d)
-		c.pack(b, d, end, lo, hi)
-		end += d.bits(hi - lo)
+		c.pack(memOf(b), d, at, lo, hi)
+		at += d.bits(hi - lo)
 		i++
 	}
 	return b, n, true
@@ -90,23 +99,38 @@ func (r *rows) chooseForms(lo, hi int) (cols int) {
 	return cols
 }
 
-// fitClass numbers the narrowest level that holds symbol u: 0: 2 bits, 1: 4,
-// 2: 8, 3: 16, 4: 32, 5: 64.
-func fitClass(v int64, signed bool) int {
+// fit says how many bits a lane must have, all ones excluded, for the value v; 64
+// when no level but the last holds it.
+func fit(v int64, signed bool) int {
 	u, ok := symbol(v, signed)
 	if !ok {
-		return 5
+		return 64
 	}
-	return classOfLen[bits.Len64(u+1)] // one more, as all ones are an escape
+	return bits.Len64(u + 1)
 }
 
-// classOfLen is the class of a symbol by the number of its bits.
-var classOfLen = [65]int{3: 1, 4: 1, 5: 2, 6: 2, 7: 2, 8: 2, 9: 3, 10: 3, 11: 3, 12: 3, 13: 3, 14: 3, 15: 3, 16: 3,
+// classes counts values by the narrowest level that holds them, 0: 2 bits, 1: 4,
+// 2: 8, 3: 16, 4: 32, 5: 64: as they are, and as they would be if they doubled.
+type classes struct{ now, later [6]int }
+
+func (c *classes) add(n int) {
+	c.now[classOfLen[n]]++
+	c.later[classOfLen[min(n+1, 64)]]++
+}
+
+// classOfLen is the class of a symbol by the bits it needs.
+var classOfLen = [65]int{33: 5, 34: 5, 35: 5, 36: 5, 37: 5, 38: 5, 39: 5, 40: 5, 41: 5, 42: 5, 43: 5, 44: 5, 45: 5, 46: 5, 47: 5, 48: 5,
+	49: 5, 50: 5, 51: 5, 52: 5, 53: 5, 54: 5, 55: 5, 56: 5, 57: 5, 58: 5, 59: 5, 60: 5, 61: 5, 62: 5, 63: 5, 64: 5,
+	3: 1, 4: 1, 5: 2, 6: 2, 7: 2, 8: 2, 9: 3, 10: 3, 11: 3, 12: 3, 13: 3, 14: 3, 15: 3, 16: 3,
 	17: 4, 18: 4, 19: 4, 20: 4, 21: 4, 22: 4, 23: 4, 24: 4, 25: 4, 26: 4, 27: 4, 28: 4, 29: 4, 30: 4, 31: 4, 32: 4}
 
-// choose returns the smallest form of rows lo..hi-1 of the column.
+// choose returns the best form of rows lo..hi-1 of the column: the one that would
+// be the smallest if every value doubled. Counters grow: a form that just fits
+// today moves value after value to wider levels tomorrow, and each such escape
+// also costs time in every add; it counts as a bit. So does each absent cell in
+// lanes of one bit, where every value is an escape.
 func (c *cells) choose(lo, hi int) (best desc, used bool) {
-	var plain, signed [6]int // how many values need which class
+	var plain, signed classes
 	m, negative := 0, false
 	for w := lo >> 6; w <= (hi-1)>>6; w++ {
 		x := c.present[w]
@@ -118,7 +142,7 @@ func (c *cells) choose(lo, hi int) (best desc, used bool) {
 		}
 		for ; x != 0; x &= x - 1 {
 			v := c.value[w<<6+bits.TrailingZeros64(x)]
-			plain[fitClass(v, false)]++
+			plain.add(fit(v, false))
 			negative = negative || v <= 0
 			m++
 		}
@@ -126,9 +150,10 @@ func (c *cells) choose(lo, hi int) (best desc, used bool) {
 	if m == 0 {
 		return 0, false
 	}
-	bestBits := int(^uint(0) >> 1)
-	try := func(classes *[6]int, flags desc) {
+	bestCost := int(^uint(0) >> 1)
+	try := func(cl *classes, flags desc) {
 		for form := range formCount {
+			later, escapes := levelCounts(form, m, &cl.later)
 			for _, sparse := range [2]bool{false, true} {
 				if sparse && form < sparseFormMin {
 					continue
@@ -137,9 +162,13 @@ func (c *cells) choose(lo, hi int) (best desc, used bool) {
 				if sparse {
 					d |= descSparse | desc(m)<<laneShift
 				}
-				d |= levelCounts(form, m, classes)
-				if n := d.bits(hi - lo); n < bestBits {
-					best, bestBits = d, n
+				cost := (d | later).bits(hi-lo) + escapes
+				if form == 0 {
+					cost += hi - lo - m
+				}
+				if cost < bestCost {
+					now, _ := levelCounts(form, m, &cl.now)
+					best, bestCost = d|now, cost
 				}
 			}
 		}
@@ -148,7 +177,7 @@ func (c *cells) choose(lo, hi int) (best desc, used bool) {
 	if negative {
 		for i := lo; i < hi; i++ {
 			if c.has(i) {
-				signed[fitClass(c.value[i], true)]++
+				signed.add(fit(c.value[i], true))
 			}
 		}
 		try(&signed, descSigned)
@@ -156,8 +185,9 @@ func (c *cells) choose(lo, hi int) (best desc, used bool) {
 	return best, true
 }
 
-// levelCounts returns the counts of the levels of a descriptor for m values.
-func levelCounts(form, m int, classes *[6]int) (d desc) {
+// levelCounts returns the counts of the levels of a descriptor for m values, and
+// their sum.
+func levelCounts(form, m int, classes *[6]int) (d desc, escapes int) {
 	w := &levelBits[form]
 	class := 0
 	for k := 0; w[k] != 64; k++ {
@@ -166,12 +196,13 @@ func levelCounts(form, m int, classes *[6]int) (d desc) {
 			class++
 		}
 		d |= desc(m) << (countShift + 8*uint(k))
+		escapes += m
 	}
-	return d
+	return d, escapes
 }
 
 // pack writes rows lo..hi-1 of the column as d says at bit p of the zeroed b.
-func (c *cells) pack(b page, d desc, p, lo, hi int) {
+func (c *cells) pack(m mem, d desc, p, lo, hi int) {
 	w := &levelBits[d.form()]
 	lanes, list := d.lanes(hi-lo), p
 	if d.sparse() {
@@ -193,7 +224,7 @@ func (c *cells) pack(b page, d desc, p, lo, hi int) {
 			continue
 		}
 		if d.sparse() {
-			set(b, list, rowBits, uint64(i-lo))
+			m.set(list, rowBits, uint64(i-lo))
 			list += rowBits
 		}
 		u, ok := symbol(c.value[i], d.signed())
@@ -201,14 +232,14 @@ func (c *cells) pack(b page, d desc, p, lo, hi int) {
 			width, at := w[k], next[k]
 			next[k] += width
 			if width == 64 {
-				set(b, at, 64, uint64(c.value[i]))
+				m.set(at, 64, uint64(c.value[i]))
 				break
 			}
 			if ok && u < mask(width) {
-				set(b, at, width, u)
+				m.set(at, width, u)
 				break
 			}
-			set(b, at, width, mask(width))
+			m.set(at, width, mask(width))
 		}
 	}
 }

@@ -71,11 +71,11 @@ func (b page) setDesc(i int, d desc) { binary.LittleEndian.PutUint64(b[8+8*i:], 
 
 // column returns the number of the column's descriptor, the descriptor, and the
 // first bit of the column; when it does not occur, where it would stand.
-func (b page) column(h header, col Column) (i int, d desc, at int, ok bool) {
+func (m mem) column(h header, col Column) (i int, d desc, at int, ok bool) {
 	at = h.columnsAt()
 	rows, n := h.rows(), h.cols()
 	for i = range n {
-		d = b.desc(i)
+		d = m.desc(i)
 		if c := d.col(); c >= col {
 			return i, d, at, c == col
 		}
@@ -84,18 +84,38 @@ func (b page) column(h header, col Column) (i int, d desc, at int, ok bool) {
 	return n, 0, at, false
 }
 
+func (m mem) header() header     { return header(m.load(0)) }
+func (m mem) setHeader(h header) { m.store(0, uint64(h)) }
+func (m mem) desc(i int) desc    { return desc(m.load(8 + 8*i)) }
+
+func (m mem) setDesc(i int, d desc) { m.store(8+8*i, uint64(d)) }
+
 // get reads a cell.
-func (b page) get(row int, col Column) (v int64, present bool) {
-	h := b.header()
-	_, d, at, ok := b.column(h, col)
+func (m mem) get(h header, row int, col Column) (v int64, present bool) {
+	_, d, at, ok := m.column(h, col)
 	if !ok {
 		return 0, false
 	}
-	l := d.find(b, at, h.rows(), row)
+	if v, ok := m.quickGet(d, at, row); ok {
+		return v, v != 0
+	}
+	l := d.find(m, at, h.rows(), row)
 	if !l.present() {
 		return 0, false
 	}
 	return l.value(d.signed()), true
+}
+
+// quickGet reads a cell that is absent or stands on the first level of a dense
+// unsigned column, as most do: 0 is absent.
+func (m mem) quickGet(d desc, at, row int) (v int64, ok bool) {
+	if d&(descSparse|descSigned) != 0 {
+		return 0, false
+	}
+	w := uint(d.form()) // log2 of the width
+	all := uint64(1)<<(1<<w&63) - 1
+	sym := m.bits(at+row<<w) & all
+	return int64(sym), sym != all
 }
 
 // cells appends the cells of a row in column order.
@@ -104,7 +124,7 @@ func (b page) cells(dst []Cell, row int) []Cell {
 	rows, at := h.rows(), h.columnsAt()
 	for i := range h.cols() {
 		d := b.desc(i)
-		if l := d.find(b, at, rows, row); l.present() {
+		if l := d.find(memOf(b), at, rows, row); l.present() {
 			dst = append(dst, Cell{d.col(), l.value(d.signed())})
 		}
 		at += d.bits(rows)
@@ -117,6 +137,6 @@ func (b page) find(k Key, sep Key) (row int, ok bool) {
 	if k.IsText {
 		return b.findText(k.Text)
 	}
-	row, _, ok = b.findInt(b.header(), k.Num-sep.Num)
+	row, _, ok = memOf(b).findInt(b.header(), k.Num-sep.Num)
 	return row, ok
 }

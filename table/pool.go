@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"unsafe"
 )
 
 // Pool is the slot memory of one partition, shared by its tables. It lies
@@ -15,17 +16,22 @@ import (
 // the rounding of a page's size to its class. The last four bytes of a slot
 // name its owner, whose reference is mended when the slot moves:
 //
-//	page slot:  page | unused | chunk id
-//	chunk slot: chunk | unused | chunk id + ownerIsChunk
+//	page slot:  page | unused | chunk id, 24 bits | place in the chunk when last noted, 7 bits | 0
+//	chunk slot: chunk | unused | chunk id, 24 bits | 7 bits zero | 1
+//
+// The place may be out of date, when pages before it were split or went: the
+// search for the reference begins there.
 //
 // A Pool is not safe for concurrent use.
 type Pool struct {
 	classes [classCount]region
-	chunks  []uint32 // chunk id -> its slot; 0: free
-	free    []uint32 // unused chunk ids
+	base    [classCount]unsafe.Pointer // where the memory of each class begins
+	chunks  []uint32                   // chunk id -> its slot; 0: free
+	free    []uint32                   // unused chunk ids
 	touched int64
 	page    []byte  // scratch: a page on its way in or out
 	splice  splice  // scratch
+	entries []byte  // scratch: text keys on their way in
 	probes  []probe // scratch
 	// touchSink keeps loads that only touch memory from being optimised away.
 	touchSink byte
@@ -45,6 +51,8 @@ type ref = uint32
 const (
 	ownerBytes   = 4
 	ownerIsChunk = 1 << 31
+	ownerID      = 1<<24 - 1
+	ownerShift   = 24 // of the place
 	slotStep     = 16
 	stepClasses  = 96 // classes 1..96 have slots of 16, 32, … 1536 bytes
 	classCount   = 128
@@ -99,15 +107,19 @@ func (p *Pool) Close() error {
 	return errors.Join(errs...)
 }
 
-// slot returns the memory from the slot r on; the slot is its first
-// classBytes[r>>24] bytes, readAhead bytes follow that may be read.
-// Valid until the next alloc or release.
+// slot returns the memory of the slot r and readAhead bytes behind it, which may
+// be read. Valid until the next alloc or release.
 func (p *Pool) slot(r ref) []byte {
-	c := r >> 24
-	return p.classes[c&(classCount-1)].mem[int(r&(slotsMax-1))*classBytes[c&(classCount-1)]:]
+	return unsafe.Slice((*byte)(p.mem(r).p), slotBytes(r)+readAhead)
 }
 
-func slotBytes(r ref) int { return classBytes[r>>24] }
+// mem is slot without the length.
+func (p *Pool) mem(r ref) mem {
+	c := r >> 24 & (classCount - 1)
+	return mem{unsafe.Add(p.base[c], int(r&(slotsMax-1))*classBytes[c])}
+}
+
+func slotBytes(r ref) int { return classBytes[r>>24&(classCount-1)] }
 
 // alloc returns a new slot for size bytes. Running out of memory is a panic, as
 // it is anywhere in Go.
@@ -119,7 +131,7 @@ func (p *Pool) alloc(size int, owner uint32) ref {
 	}
 	end := (g.slots + 1) * classBytes[c]
 	if end+readAhead > len(g.mem) {
-		p.grow(g, end+readAhead)
+		p.grow(c, end+readAhead)
 	}
 	if end+padBytes > g.touched {
 		p.touch(g, (end+padBytes+systemPage-1)&^(systemPage-1))
@@ -135,8 +147,9 @@ func (p *Pool) touch(g *region, n int) {
 	g.touched = n
 }
 
-func (p *Pool) grow(g *region, need int) {
+func (p *Pool) grow(c, need int) {
 	var err error
+	g := &p.classes[c]
 	size := max(64<<10, 2*len(g.mem))
 	for size < need {
 		size *= 2
@@ -149,14 +162,13 @@ func (p *Pool) grow(g *region, need int) {
 	if err != nil {
 		panic(fmt.Sprintf("table: the system gives no memory for slots (%d bytes): %v", size, err))
 	}
+	p.base[c] = unsafe.Pointer(unsafe.SliceData(g.mem))
 	if size >= hugeRegion {
 		hugeMemory(g.mem)
 	}
 }
 
-func (p *Pool) owner(r ref) uint32 {
-	return binary.LittleEndian.Uint32(p.slot(r)[slotBytes(r)-ownerBytes:])
-}
+func (p *Pool) owner(r ref) uint32 { return p.mem(r).load32(slotBytes(r) - ownerBytes) }
 
 func (p *Pool) setOwner(r ref, owner uint32) {
 	binary.LittleEndian.PutUint32(p.slot(r)[slotBytes(r)-ownerBytes:], owner)
@@ -205,11 +217,15 @@ func (p *Pool) Trim() {
 func (p *Pool) moved(from, to ref) {
 	owner := p.owner(to)
 	if owner&ownerIsChunk != 0 {
-		p.chunks[owner&^ownerIsChunk] = to
+		p.chunks[owner&ownerID] = to
 		return
 	}
-	p.chunk(owner).replaceRef(from, to)
+	p.chunk(owner&ownerID).replaceRef(int(owner>>ownerShift), from, to)
 }
+
+// pageOwner is the owner of page i of chunk id; while a chunk waits to be split,
+// i may be too high for the field.
+func pageOwner(id uint32, i int) uint32 { return id | uint32(min(i, chunkPages-1))<<ownerShift }
 
 // newChunk stores c, exactly as long as the chunk, as a chunk and returns its id. The pages in memory that it
 // refers to are its own from now on.
@@ -218,12 +234,14 @@ func (p *Pool) newChunk(c chunk) uint32 {
 	if n := len(p.free); n > 0 {
 		id, p.free = p.free[n-1], p.free[:n-1]
 	} else {
-		id = uint32(len(p.chunks))
+		if id = uint32(len(p.chunks)); id > ownerID {
+			panic("table: a pool is full of chunks; use more partitions")
+		}
 		p.chunks = append(p.chunks, 0)
 	}
 	for i := range c.entries() {
 		if r := c.ref(i); r != 0 {
-			p.setOwner(r, id)
+			p.setOwner(r, pageOwner(id, i))
 		}
 	}
 	r := p.alloc(len(c), id|ownerIsChunk)

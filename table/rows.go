@@ -181,7 +181,7 @@ func (r *rows) unpack(b page, sep Key) {
 	at := h.columnsAt()
 	for i := range h.cols() {
 		d := b.desc(i)
-		r.column(d.col()).unpack(b, d, at, n, base)
+		r.column(d.col()).unpack(memOf(b), d, at, n, base)
 		at += d.bits(n)
 	}
 }
@@ -208,8 +208,8 @@ func (r *rows) unpackKeys(b page, sep Key) {
 	}
 }
 
-// unpack reads the column d at bit p of b; row 0 of it becomes row base.
-func (c *cells) unpack(b page, d desc, p, n, base int) {
+// unpack reads the column d at bit p of m; row 0 of it becomes row base.
+func (c *cells) unpack(m mem, d desc, p, n, base int) {
 	// next[k] is the lane on level k that the next escape from above stands in.
 	var next [levelsMax]int
 	w := &levelBits[d.form()]
@@ -228,11 +228,11 @@ func (c *cells) unpack(b page, d desc, p, n, base int) {
 	for i := range lanes {
 		row := i
 		if d.sparse() {
-			row = int(get(b, list+i*rowBits, rowBits))
+			row = int(m.bits(list+i*rowBits) & mask(rowBits))
 		}
 		for k := range levelsMax {
 			width := w[k]
-			sym := get(b, next[k], width)
+			sym := m.word(next[k]) & mask(width)
 			next[k] += width
 			if width == 64 {
 				c.put(base+row, int64(sym))

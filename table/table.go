@@ -44,6 +44,7 @@ type Table struct {
 	dirtyBytes    int64
 	chunkBytes    int64
 	shape         uint64 // counts changes of the directory: a place is valid while it stays
+	keysShare     uint8  // of a page lately written, in 256ths: header, descriptors and keys
 	removed       []removal
 	unsorted      bool // removed was appended to
 	limits        limits
@@ -161,6 +162,12 @@ func (t *Table) chunkID(at place) uint32 { return t.trees[at.tree].chunks[at.chu
 
 func (t *Table) chunkAt(at place) chunk { return t.pool.chunk(t.chunkID(at)) }
 
+// memAt is the page at, which is in memory. Valid until the pool is changed.
+func (t *Table) memAt(at place) mem {
+	p := t.pool
+	return p.mem(p.mem(p.chunks[t.chunkID(at)]).refNum(at.page))
+}
+
 // next returns the page after at; ok is false when at is the last of its tree.
 func (t *Table) next(at place) (_ place, ok bool) {
 	if at.page+1 < t.chunkAt(at).entries() {
@@ -215,9 +222,10 @@ func (t *Table) fetch(at place) (ref, error) {
 	if want := t.chunkAt(at).rows(at.page); rows != want {
 		return 0, fmt.Errorf("table: page %s has %d rows, its chunk says %d: %w", sep, rows, want, counter.ErrCorrupt)
 	}
-	r := t.pool.alloc(len(data), t.chunkID(at))
+	r := t.pool.alloc(len(data), pageOwner(t.chunkID(at), at.page))
 	b := page(t.pool.slot(r))
 	copy(b, data)
+	t.noteShape(b.header())
 	b.setHeader(b.header() | pageHot)
 	t.chunkAt(at).setRef(at.page, r)
 	t.resident++
@@ -226,8 +234,11 @@ func (t *Table) fetch(at place) (ref, error) {
 }
 
 // touch marks the page b at place at as changed.
-func (t *Table) touch(at place, b page) {
+func (t *Table) touch(at place, b mem) {
 	h := b.header()
+	if h&(pageDirty|pageHot) == pageDirty|pageHot {
+		return
+	}
 	b.setHeader(h | pageDirty | pageHot)
 	if h&pageDirty != 0 {
 		return

@@ -486,7 +486,7 @@ func (m *machine) invariants(t *rapid.T) {
 				if r == 0 {
 					continue
 				}
-				if m.pool.owner(r) != id {
+				if m.pool.owner(r)&ownerID != id {
 					t.Fatalf("a slot's owner is wrong")
 				}
 				resident++

@@ -49,43 +49,108 @@ func (b page) texts(h header) (prefix []byte, r textReader) {
 
 // findText returns the row of key k, or the row before which it would stand.
 func (b page) findText(k string) (row int, ok bool) {
-	h := b.header()
-	prefix, r := b.texts(h)
-	n := 0
-	for n < len(prefix) && n < len(k) && prefix[n] == k[n] {
-		n++
-	}
-	if n < len(prefix) {
-		if n < len(k) && k[n] > prefix[n] {
-			return h.rows(), false
+	p := memOf(b).placeText(b.header(), k)
+	return p.row, p.ok
+}
+
+// textPlace is where a text key stands among the keys of a page, or would.
+type textPlace struct {
+	row      int
+	ok       bool
+	prefixed bool // the key begins with the prefix that all keys share
+	rest     int  // the key's bytes from here on are behind the prefix
+	at       int  // byte of the page where the entry of row begins, or the block ends
+	match    int  // bytes behind the prefix shared with the key before
+	// Of the entry of row, when the key would stand before it and shares more with
+	// it than the key before does: bytes it would lose, and its two lengths then.
+	drop, shared, own int
+}
+
+// placeText looks for k among the keys of a page.
+func (m mem) placeText(h header, k string) (p textPlace) {
+	at, rows := h.keysAt(), h.rows()
+	end := at + h.keyBytes()
+	prefix, at := m.uvarint(at)
+	n := m.matching(at, prefix, k)
+	if n < prefix {
+		if n < len(k) && k[n] > m.byte(at+n) {
+			p.row = rows
 		}
-		return 0, false
+		return p
 	}
-	k = k[n:]
+	at += prefix
+	p.prefixed, p.rest = true, prefix
+	k = k[prefix:]
 	// k is above every key so far and shares match bytes with the last of them.
-	match := 0
-	for row = range h.rows() {
-		shared, own := r.next()
+	row, match := 0, 0
+	for ; row < rows; row++ {
+		p.at = at
+		c := int(m.byte(at))
+		at++
+		shared, own := c&nibbleMax, c>>4
+		if shared == nibbleMax {
+			n, at = m.uvarint(at)
+			shared += n
+		}
+		if own == nibbleMax {
+			n, at = m.uvarint(at)
+			own += n
+		}
 		if shared > match {
+			at += own
 			continue // k differs from this key where it differs from the last
 		}
 		if shared < match {
-			return row, false // this key went up where k agrees with the last
+			break // this key went up where k agrees with the last
 		}
-		i := 0
-		for i < len(own) && match+i < len(k) && own[i] == k[match+i] {
-			i++
-		}
-		if i == len(own) {
-			if match+i == len(k) {
-				return row, true
-			}
-		} else if match+i == len(k) || k[match+i] < own[i] {
-			return row, false
+		i := m.matching(at, own, k[match:])
+		ends := match+i == len(k)
+		p.ok = ends && i == own
+		if ends || i < own && k[match+i] < m.byte(at+i) {
+			p.drop, p.shared, p.own = at-p.at+i, shared+i, own-i
+			break
 		}
 		match += i
+		at += own
 	}
-	return h.rows(), false
+	if row == rows {
+		p.at = end
+	}
+	p.row, p.match = row, match
+	return p
+}
+
+// uvarint reads a uvarint at byte i and returns where it ends.
+func (m mem) uvarint(i int) (v, end int) {
+	for shift := 0; ; shift += 7 {
+		c := int(m.byte(i))
+		i++
+		v |= c & 0x7f << shift
+		if c < 0x80 {
+			return v, i
+		}
+	}
+}
+
+// matching counts the bytes that the n bytes from byte at on and k begin with
+// alike.
+func (m mem) matching(at, n int, k string) (i int) {
+	n = min(n, len(k))
+	for i < n && m.byte(at+i) == k[i] {
+		i++
+	}
+	return i
+}
+
+// entries appends what stands at p.at instead of p.drop bytes when k is inserted
+// there: its entry, and what begins the next one.
+func (p *textPlace) entries(dst []byte, k string) []byte {
+	dst = appendNibbles(dst, p.match, len(k)-p.rest-p.match)
+	dst = append(dst, k[p.rest+p.match:]...)
+	if p.drop > 0 {
+		dst = appendNibbles(dst, p.shared, p.own)
+	}
+	return dst
 }
 
 func appendNibbles(dst []byte, shared, own int) []byte {

@@ -56,23 +56,24 @@ func (d desc) lanes(rows int) int {
 // count returns the number of lanes on level 1 or above.
 func (d desc) count(level int) int { return int(d >> (countShift + 8*uint(level-1)) & 0xff) }
 
-// bits returns the length of the column, row list included.
+// bits returns the length of the column, row list included. Every form's levels
+// behind the first have 1, 2, 4, 8, 16 times the bits of the second, so that the
+// counts, which lie in bytes, are weighed by two multiplications.
 func (d desc) bits(rows int) int {
-	w := &levelBits[d.form()]
-	n := rows * w[0]
+	counts := uint64(d) >> countShift
+	first := uint(d.form())
+	n := rows << first
 	if d.sparse() {
-		n = int(d>>laneShift) * (rowBits + w[0])
+		n = d.lanes(rows) * (rowBits + 1<<first)
+		counts &= mask(32)
 	}
-	return n + int(d>>24&0xff)*w[1] + int(d>>32&0xff)*w[2] + int(d>>40&0xff)*w[3] + int(d>>48&0xff)*w[4] + d.deepest()*w[5]
+	const pairs = 0x00ff_00ff_00ff
+	sum := counts&pairs*(16|4<<16|1<<32)>>32&0xffff + counts>>8&pairs*(8|2<<16)>>16&0xffff
+	return n + int(sum)<<secondLog[first]
 }
 
-// deepest returns the count of level 5, which a sparse column does not have.
-func (d desc) deepest() int {
-	if d.sparse() {
-		return 0
-	}
-	return int(d >> laneShift)
-}
+// secondLog[form] is the log2 of the width of a lane on level 1.
+var secondLog = [8]uint8{2, 2, 3, 4, 5, 6}
 
 // symbol returns what stands for v on a level below 64 bits; ok is false when
 // nothing does, and symbols that no such level holds are not ok either.
@@ -134,43 +135,46 @@ func (l *lane) holds(v int64, signed bool) (u uint64, ok bool) {
 
 // listed returns the place of row in the sorted row list of m entries at bit p,
 // or where it would be.
-func listed(b []byte, p, m, row int) (i int, ok bool) {
-	for i = range m {
-		if r := int(narrow(b, p+i*rowBits, rowBits)); r >= row {
+func (m mem) listed(p, n, row int) (i int, ok bool) {
+	for i = range n {
+		if r := int(m.bits(p+i*rowBits) & mask(rowBits)); r >= row {
 			return i, r == row
 		}
 	}
-	return m, false
+	return n, false
 }
 
-// find returns the lane of row in the column d that begins at bit p of b. An
+// find returns the lane of row in the column d that begins at bit p of m. An
 // absent value is a lane with symbol 0 in a dense column, and missing in a sparse
 // one.
-func (d desc) find(b []byte, p, rows, row int) lane {
+func (d desc) find(m mem, p, rows, row int) lane {
 	i, n := row, rows
 	if d.sparse() {
 		n = int(d >> laneShift)
 		var ok bool
-		if i, ok = listed(b, p, n, row); !ok {
+		if i, ok = m.listed(p, n, row); !ok {
 			return lane{pos: p, row: row, missing: true}
 		}
 		p += n * rowBits
 	}
-	w := &levelBits[d.form()]
+	width := 1 << uint(d.form()&7)
 	counts := uint64(d) >> countShift
 	for k := 0; ; k++ {
-		width := w[k&7]
 		at := p + i*width
 		if width == 64 {
-			return lane{pos: at, width: width, sym: word(b, at), depth: k, level: p, lanes: n, row: i}
+			return lane{pos: at, width: width, sym: m.word(at), depth: k, level: p, lanes: n, row: i}
 		}
-		sym := narrow(b, at, width)
-		if sym != mask(width) {
+		all := mask(width)
+		sym := m.bits(at) & all
+		if sym != all {
 			return lane{pos: at, width: width, sym: sym, depth: k, level: p, lanes: n, row: i}
 		}
-		i = countEscapes(b, p, width, i)
+		i = m.countEscapes(p, width, i)
 		p += n * width
 		n = int(counts & 0xff)
 		counts >>= 8
+		if width *= 2; width < 4 {
+			width = 4 // level 1 of the forms that begin with 1
+		}
 	}
 }
