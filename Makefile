@@ -43,7 +43,7 @@ bench: ## Tally beside a Redis started in the same run; SCALE=0.05 for a quick l
 fuzz: ## every fuzz target for FUZZTIME each
 	./test/fuzz.sh $(FUZZTIME)
 
-soak: ## the crash suite for SOAK
+soak: ## the tests of the crash suite, SOAK each
 	TALLY_SOAK=$(SOAK) go test -tags assert -count=1 -timeout 0 -v -run '^TestCrash' ./test/crash
 
 generate: ## rewrite generated files
