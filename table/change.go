@@ -145,7 +145,8 @@ func (t *Table) split(dst []piece, r *rows, p piece, inserted int, last bool) []
 		var h header
 		var ok bool
 		t.pool.page, h, ok = r.plan(t.pool.page, half.lo, half.hi, half.sep)
-		if ok && h.bytes() <= t.limitFor(h) || half.hi-half.lo == 1 {
+		// A full page whose last rows have grown is not halved for that.
+		if ok && h.bytes() <= t.growLimit(h) || half.hi-half.lo == 1 {
 			dst = append(dst, half)
 		} else {
 			dst = t.split(dst, r, half, -1, false)

@@ -127,7 +127,8 @@ var classOfLen = [65]int{33: 5, 34: 5, 35: 5, 36: 5, 37: 5, 38: 5, 39: 5, 40: 5,
 // choose returns the best form of rows lo..hi-1 of the column: the one that would
 // be the smallest if every value doubled. Counters grow: a form that just fits
 // today moves value after value to wider levels tomorrow, and each such escape
-// also costs time in every add; it counts as a bit.
+// also costs time in every add; it counts as a bit. So does each absent cell in
+// lanes of one bit, where every value is an escape.
 func (c *cells) choose(lo, hi int) (best desc, used bool) {
 	var plain, signed classes
 	m, negative := 0, false
@@ -161,7 +162,11 @@ func (c *cells) choose(lo, hi int) (best desc, used bool) {
 				if sparse {
 					d |= descSparse | desc(m)<<laneShift
 				}
-				if cost := (d | later).bits(hi-lo) + escapes; cost < bestCost {
+				cost := (d | later).bits(hi-lo) + escapes
+				if form == 0 {
+					cost += hi - lo - m
+				}
+				if cost < bestCost {
 					now, _ := levelCounts(form, m, &cl.now)
 					best, bestCost = d|now, cost
 				}
