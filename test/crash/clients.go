@@ -189,6 +189,42 @@ func (r *readClient) run(c *wire.Conn, rng *rand.Rand) error {
 	}
 }
 
+// watchClient reads the plain objects as fast as it can, to catch a value between
+// its change and the disk. So many reads are not for the histories: only the
+// highest value counts.
+type watchClient struct {
+	objects []*object
+}
+
+func (w *watchClient) run(c *wire.Conn, _ *rand.Rand) error {
+	for {
+		for _, o := range w.objects {
+			c.Append("GET", o.key)
+		}
+		if err := c.Flush(); err != nil {
+			return err
+		}
+		for _, o := range w.objects {
+			v, err := c.Read()
+			if err != nil {
+				return err
+			}
+			value, err := read(v)
+			if err != nil {
+				return err
+			}
+			o.saw(value)
+		}
+	}
+}
+
+// saw notes that a client was told value.
+func (o *object) saw(value int64) {
+	o.history.mu.Lock()
+	defer o.history.mu.Unlock()
+	o.seen = max(o.seen, value)
+}
+
 // read reads o: counter value, or with pair a and b, which must be equal.
 func (o *object) read(c *wire.Conn, pair bool) (int64, error) {
 	if !pair {

@@ -128,7 +128,8 @@ func newSuite(dir, addr string, flags []string, seed uint64, ballastObjects int)
 		s.tokenClients = append(s.tokenClients, t)
 		s.clients = append(s.clients, t,
 			&plainClient{number: 20 + i, objects: s.plain},
-			&readClient{number: 30 + i, plain: s.plain, tokens: s.tokens})
+			&readClient{number: 30 + i, plain: s.plain, tokens: s.tokens},
+			&watchClient{objects: s.plain})
 	}
 	return s
 }
