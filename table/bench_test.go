@@ -15,9 +15,11 @@ import (
 const slice = 512
 
 // perSlice runs op b.N times or so and reports the time per operation.
-func perSlice(b *testing.B, op func(i int)) {
+func perSlice(b *testing.B, op func(i int)) { perSliceOf(b, b.N, op) }
+
+func perSliceOf(b *testing.B, n int, op func(i int)) {
 	var took []time.Duration
-	for i := 0; i < b.N || len(took) < 9; {
+	for i := 0; i < n || len(took) < 9; {
 		start := time.Now()
 		for range slice {
 			op(i)
@@ -140,4 +142,23 @@ func BenchmarkInsertText(b *testing.B) {
 		}
 		t.Add(Key{Text: view(id), IsText: true}, 0, 1)
 	})
+}
+
+// BenchmarkTrim times Trim after 1,000 inserts into 200,000 rows.
+func BenchmarkTrim(b *testing.B) {
+	t, _ := benchTable(b, 200_000, 1)
+	took := make([]time.Duration, 0, 100)
+	next := uint64(1 << 50)
+	for range 100 {
+		for range 1000 {
+			t.Add(Key{Num: scatter(next)}, 0, 1)
+			next++
+		}
+		start := time.Now()
+		t.pool.Trim()
+		took = append(took, time.Since(start))
+	}
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)/2].Nanoseconds()), "median-ns/op")
+	b.ReportMetric(float64(took[len(took)*9/10].Nanoseconds()), "p90-ns/op")
 }
