@@ -10,9 +10,10 @@ import (
 // here may read (and write back unchanged) up to padBytes beyond the last bit.
 const padBytes = 40
 
-// mem is memory without a length: bounds checks were a third of an add. Whoever
+// mem is memory without a length: with bounds checks, and each step parsing the
+// header again, an add took 1,834 instructions, without 931 (callgrind). Whoever
 // holds one knows that what it reads is a page that was checked, or a chunk, with
-// padBytes behind it. With assertions on, those made from slices are checked.
+// padBytes behind it. Functions that take slices check under the tag assert.
 type mem struct{ p unsafe.Pointer }
 
 func memOf(b []byte) mem { return mem{unsafe.Pointer(unsafe.SliceData(b))} }
@@ -79,8 +80,8 @@ func (m mem) set(p, w int, v uint64) {
 // at byte i, counted from there. There must be that many. It reads 48 bytes at a
 // time, which is all of most pages' buckets, and picks the word among them
 // without branches: they would be guessed wrong half the time, and a wrong guess
-// is paid with the whole way of an add up to here (6 words instead of 4: add 141
-// -> 128 ns).
+// is paid with the whole way of an add up to here. (Measured with the other steps
+// of a lookup only: mispredicted branches an add, 9.7 -> 0.6, callgrind.)
 func (m mem) selectZero(i, k int) int {
 	at := i
 	for {

@@ -6,9 +6,10 @@ import (
 	"github.com/tally-counter/tally/counter"
 )
 
-// The way of an add or a get of an integer key to its cell: about 85 ns of work
-// and two waits for memory, the chunk and the page, when neither is in the
-// processor's caches. What is here works on bare memory (mem), parses the page's
+// The way of an add or a get of an integer key to its cell: about 900 instructions
+// (callgrind, 20,000 rows of one counter, escapes and splices included) and two
+// waits for memory, the chunk and the page, when neither is in the processor's
+// caches. What is here works on bare memory (mem), parses the page's
 // header once, and leaves whatever is rare to the plain code.
 
 // reach finds the page that integer n belongs to, and n's offset in it; it is
