@@ -174,6 +174,9 @@ func (t *Table) GetBatch(keys []Key, cols []Column, values []int64, present []bo
 		reread := false
 		for i := range ps {
 			vs, oks := values[i*m:(i+1)*m], present[i*m:(i+1)*m]
+			if keys[i].IsText && t.getText(keys[i].Text, cols, vs, oks) {
+				continue
+			}
 			if reread || !t.finishGet(&ps[i], cols, vs, oks) {
 				reread = true // reading a page in may move others
 				if err := t.Seek(&c, keys[i]); err != nil {

@@ -225,6 +225,7 @@ func (t *Table) dropEntry(at place) {
 	t.shape++
 	c := t.chunkAt(at)
 	if at.page == 0 {
+		t.trees[at.tree].stale = true
 		t.remove(c.sep(0), true)
 	}
 	if c.entries() > 1 {
@@ -326,5 +327,7 @@ func (t *Table) newChunk(tree, i int, c chunk) {
 	tr.chunks = slices.Insert(tr.chunks, i, id)
 	if tree == 0 {
 		tr.firsts = slices.Insert(tr.firsts, i, c.sep(0).Num)
+	} else {
+		tr.stale = true
 	}
 }

@@ -2,7 +2,6 @@ package table
 
 import (
 	"bytes"
-	"encoding/binary"
 	"fmt"
 	"math/bits"
 
@@ -210,54 +209,6 @@ func (b page) checkInts(h header, sep uint64) string {
 	off := get(b, at+n+(h.rows()-1)*low, low)
 	if last > ^uint64(0)>>uint(low) || last<<uint(low)+off > ^uint64(0)-sep {
 		return "its last key is beyond 64 bits"
-	}
-	return ""
-}
-
-// checkTexts checks that the block of text keys can be read.
-func (b page) checkTexts(h header) string {
-	const what = "the block of its keys is damaged"
-	at := h.keysAt()
-	block := b[at : at+h.keyBytes()]
-	uvarint := func() int {
-		v, n := binary.Uvarint(block)
-		if n <= 0 || v > counter.IDBytesMax {
-			block = nil
-			return -1
-		}
-		block = block[n:]
-		return int(v)
-	}
-	prefix := uvarint()
-	if prefix < 0 || prefix > len(block) {
-		return what
-	}
-	block = block[prefix:]
-	last := 0
-	for range h.rows() {
-		if len(block) == 0 {
-			return what
-		}
-		c := int(block[0])
-		block = block[1:]
-		shared, own := c&15, c>>4
-		for _, n := range [2]*int{&shared, &own} {
-			if *n == nibbleMax {
-				more := uvarint()
-				if more < 0 {
-					return what
-				}
-				*n += more
-			}
-		}
-		if shared > last || own > len(block) || prefix+shared+own > counter.IDBytesMax {
-			return what
-		}
-		last = shared + own
-		block = block[own:]
-	}
-	if len(block) != 0 {
-		return what
 	}
 	return ""
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"slices"
-	"sort"
 )
 
 // chunk is the memory of up to chunkPages neighbouring pages' separators and
@@ -15,12 +14,12 @@ import (
 //	2      form: narrow, wide or text
 //	3      narrow: shift
 //	4..7   narrow: 2^32 * entries / (last separator as stored + 1), to guess entries by
-//	8..15  integers: first separator; texts: length of the common prefix
+//	8..15  integers: first separator; texts: length of the prefix of all but the first
 //	16     a reference for each entry, 32 bits; 0: not in memory
 //	then   the number of rows of each entry, 8 bits
 //	then   narrow: (separator - first) >> shift, 32 bits each
 //	       wide: separators, 64 bits each
-//	       text: ends, 16 bits each; prefix; what follows it, end to end
+//	       text: ends, 16 bits each; prefix; the first; of the others, what follows it
 type chunk []byte
 
 const (
@@ -81,55 +80,28 @@ func (c chunk) sep(i int) Key {
 	case formWide:
 		return Key{Num: le64(c, at+8*i)}
 	}
-	prefix, own := c.textParts(i)
-	return Key{Text: string(prefix) + string(own), IsText: true}
+	return Key{Text: c.text(i), IsText: true}
 }
 
-// textParts returns the separator of entry i in its two parts.
-func (c chunk) textParts(i int) (prefix, own []byte) {
+// text returns the separator of entry i, which stands behind the prefix but for
+// the first.
+func (c chunk) text(i int) string {
 	ends := c[c.sepsAt():]
 	texts := ends[2*c.entries():]
 	p := int(c.first())
-	from := 0
-	if i > 0 {
-		from = int(binary.LittleEndian.Uint16(ends[2*i-2:]))
+	end := p + int(binary.LittleEndian.Uint16(ends[2*i:]))
+	if i == 0 {
+		return string(texts[p:end])
 	}
-	return texts[:p], texts[p+from : p+int(binary.LittleEndian.Uint16(ends[2*i:]))]
-}
-
-// compareText compares the separator of entry i with k.
-func (c chunk) compareText(i int, k string) int {
-	prefix, own := c.textParts(i)
-	if len(k) <= len(prefix) {
-		if view(prefix) == k {
-			return min(len(own), 1)
-		}
-		if view(prefix) < k {
-			return -1
-		}
-		return 1
-	}
-	if head := k[:len(prefix)]; view(prefix) != head {
-		if view(prefix) < head {
-			return -1
-		}
-		return 1
-	}
-	tail := k[len(prefix):]
-	switch {
-	case view(own) == tail:
-		return 0
-	case view(own) < tail:
-		return -1
-	}
-	return 1
+	from := p + int(binary.LittleEndian.Uint16(ends[2*i-2:]))
+	return string(texts[:p]) + string(texts[from:end])
 }
 
 // find returns the last entry whose separator is not above k, which is not below
 // the first separator.
 func (c chunk) find(k Key) int {
 	if k.IsText {
-		return sort.Search(c.entries()-1, func(i int) bool { return c.compareText(i+1, k.Text) > 0 })
+		return memOf(c).findSep(k.Text)
 	}
 	page, _ := memOf(c).findNum(k.Num)
 	return page
@@ -259,8 +231,9 @@ func (d *directory) pack(dst []byte, lo, hi int) []byte {
 		binary.LittleEndian.PutUint64(head[8:], first)
 	}
 	prefix := 0
-	if d.text {
-		prefix = commonPrefix([]byte(seps[0].Text), []byte(seps[n-1].Text))
+	if d.text && n > 1 {
+		// The first separator of the first chunk is empty as a rule.
+		prefix = commonPrefix([]byte(seps[1].Text), []byte(seps[n-1].Text))
 		binary.LittleEndian.PutUint64(head[8:], uint64(prefix))
 	}
 	dst = append(dst, head[:]...)
@@ -278,13 +251,17 @@ func (d *directory) pack(dst []byte, lo, hi int) []byte {
 			dst = binary.LittleEndian.AppendUint64(dst, s.Num)
 		}
 	case formText:
-		end := 0
-		for _, s := range seps {
+		end := len(seps[0].Text)
+		dst = binary.LittleEndian.AppendUint16(dst, uint16(end))
+		for _, s := range seps[1:] {
 			end += len(s.Text) - prefix
 			dst = binary.LittleEndian.AppendUint16(dst, uint16(end))
 		}
-		dst = append(dst, seps[0].Text[:prefix]...)
-		for _, s := range seps {
+		if n > 1 {
+			dst = append(dst, seps[1].Text[:prefix]...)
+		}
+		dst = append(dst, seps[0].Text...)
+		for _, s := range seps[1:] {
 			dst = append(dst, s.Text[prefix:]...)
 		}
 	}

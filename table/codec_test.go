@@ -205,6 +205,13 @@ func pageSeeds(f *testing.F) {
 	var t testing.T
 	f.Add(false, []byte(packed(&t, Key{}, []Key{{Num: 1}, {Num: 70}}, []cellOf{{0, 0, 1}, {1, 0, 300}, {1, 3, -5}})))
 	f.Add(true, []byte(packed(&t, Key{IsText: true}, []Key{{Text: "a", IsText: true}, {Text: "ab", IsText: true}}, []cellOf{{0, 0, 1}, {1, 0, 1 << 40}})))
+	var texts []Key
+	var ones []cellOf
+	for i := range 40 {
+		texts = append(texts, Key{Text: "key/" + string(rune('0'+i)) + "tail of eighteen", IsText: true})
+		ones = append(ones, cellOf{i, 0, 1})
+	}
+	f.Add(true, []byte(packed(&t, Key{IsText: true}, texts, ones)))
 	wide := []cellOf{}
 	for c := range 40 {
 		wide = append(wide, cellOf{c % 2, Column(c), int64(c)})

@@ -55,23 +55,24 @@ func (c *Cursor) settle(k Key) error {
 			c.off = off
 			return nil
 		}
+	} else if at, m, ok := c.t.reachText(k.Text); ok {
+		h := m.header()
+		if h&pageHot == 0 {
+			m.setHeader(h | pageHot)
+		}
+		var p textPlace
+		m.seekText(h, k.Text, &p)
+		c.at, c.paged, c.row, c.exists = at, true, p.row, p.ok
+		return nil
 	}
 	c.row, c.exists = 0, false
 	if c.at, c.paged = c.t.locate(k); !c.paged {
 		return nil
 	}
-	b, err := c.t.open(c.at)
-	if err != nil {
+	if _, err := c.t.open(c.at); err != nil {
 		return err
 	}
-	if !k.IsText {
-		return c.settle(k)
-	}
-	if h := b.header(); h&pageHot == 0 {
-		b.setHeader(h | pageHot)
-	}
-	c.row, c.exists = b.find(k, Key{IsText: true})
-	return nil
+	return c.settle(k)
 }
 
 func (c *Cursor) sep() Key { return c.t.chunkAt(c.at).sep(c.at.page) }
@@ -158,7 +159,9 @@ func (c *Cursor) setQuickly(col Column, v int64) bool {
 func (c *Cursor) insertQuickly(col Column, v int64) bool {
 	if c.at.tree == 1 {
 		m, k := c.mem(), view(c.text)
-		return c.t.insertText(c.at, m.placeText(m.header(), k), k, col, v)
+		var p textPlace
+		m.seekText(m.header(), k, &p)
+		return c.t.insertText(c.at, k, &p, col, v)
 	}
 	return c.t.insertNum(c.at, c.off, c.row, c.unary, col, v)
 }

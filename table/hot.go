@@ -132,30 +132,6 @@ func (t *Table) addToRow(k Key, at place, row int, col Column, delta int64) (v i
 	return v, nil
 }
 
-// addText is Add for a text key whose page is in memory; done is false when it is
-// not, or when the page must be unpacked.
-func (t *Table) addText(k Key, col Column, delta int64) (v int64, done bool, err error) {
-	if err := k.check(); err != nil {
-		return 0, true, err
-	}
-	at, ok := t.locate(k)
-	if !ok {
-		return 0, false, nil
-	}
-	r := t.chunkAt(at).ref(at.page)
-	if r == 0 {
-		return 0, false, nil
-	}
-	m := t.pool.mem(r)
-	h := m.header()
-	p := m.placeText(h, k.Text)
-	if !p.ok {
-		return delta, t.insertText(at, p, k.Text, col, delta), nil
-	}
-	v, err = t.addToRow(k, at, p.row, col, delta)
-	return v, true, err
-}
-
 func (t *Table) addSlowly(k Key, col Column, delta int64) (int64, error) {
 	var c Cursor
 	if err := t.Seek(&c, k); err != nil {

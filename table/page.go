@@ -135,7 +135,9 @@ func (b page) cells(dst []Cell, row int) []Cell {
 // find returns the row of key k, or the row before which it would stand.
 func (b page) find(k Key, sep Key) (row int, ok bool) {
 	if k.IsText {
-		return b.findText(k.Text)
+		var p textPlace
+		memOf(b).seekText(b.header(), k.Text, &p)
+		return p.row, p.ok
 	}
 	row, _, ok = memOf(b).findInt(b.header(), k.Num-sep.Num)
 	return row, ok

@@ -195,17 +195,7 @@ func (r *rows) unpackKeys(b page, sep Key) {
 		r.nums = b.appendInts(r.nums, sep.Num)
 		return
 	}
-	prefix, t := b.texts(h)
-	last := span{}
-	for range n {
-		shared, own := t.next()
-		at := len(r.bytes)
-		r.bytes = append(r.bytes, prefix...)
-		r.bytes = append(r.bytes, r.bytes[last.from+len(prefix):last.from+len(prefix)+shared]...)
-		r.bytes = append(r.bytes, own...)
-		last = span{at, len(r.bytes)}
-		r.spans = append(r.spans, last)
-	}
+	r.unpackTexts(memOf(b), h)
 }
 
 // unpack reads the column d at bit p of m; row 0 of it becomes row base.

@@ -1,7 +1,5 @@
 package table
 
-import "unsafe"
-
 // Inserting a row and moving a value to a wider level are splices: the page keeps
 // its bits, with some more in some places. It is not unpacked: in its slot, the
 // bits behind each place move up; when the slot is too small they are copied to
@@ -149,28 +147,6 @@ func (t *Table) insertNum(at place, off uint64, row, unary int, col Column, v in
 	return true
 }
 
-// insertText is insertNum for a text key that would stand at p.
-func (t *Table) insertText(at place, p textPlace, k string, col Column, v int64) bool {
-	h := t.memAt(at).header()
-	if !p.prefixed {
-		return false
-	}
-	t.pool.entries = p.entries(t.pool.entries[:0], k)
-	grown := len(t.pool.entries) - p.drop
-	s := t.pool.splice.reset()
-	if grown <= 0 || h.keyBytes()+grown > keyBytesMax {
-		return false
-	}
-	s.insert(8*p.at, 8*grown, 0)
-	m, ok := t.insertRow(at, h, s, p.row, h.keyBytes()+grown, col, v)
-	if !ok {
-		return false
-	}
-	copy(unsafe.Slice((*byte)(unsafe.Add(m.p, p.at)), len(t.pool.entries)), t.pool.entries)
-	t.assertAt(at)
-	return true
-}
-
 // insertRow inserts the cells of a new row before row row, absent but for one; s
 // inserts its key already, keys is the header's field of that name.
 func (t *Table) insertRow(at place, h header, s *splice, row, keys int, col Column, v int64) (m mem, ok bool) {
@@ -280,6 +256,10 @@ func copyBits(dst mem, d int, src mem, s, n int) {
 		dst.set(d, head, src.bits(s)&mask(head))
 		d, s, n = d+head, s+head, n-head
 	}
+	if s&7 == 0 {
+		copy(dst.slice(d>>3, (n+7)>>3), src.slice(s>>3, (n+7)>>3))
+		return
+	}
 	i, j, shift := d>>3, s>>3, uint(s)&7
 	for low := src.load(j); n > 0; n -= 64 {
 		high := src.load(j + 8)
@@ -296,6 +276,11 @@ func (m mem) moveUp(s, n, by int) {
 	if tail := min((d+n)&7, n); tail > 0 {
 		n -= tail
 		m.set(d+n, tail, m.bits(s+n)&mask(tail))
+	}
+	if by&7 == 0 {
+		whole := n >> 3
+		copy(m.slice((d+n)>>3-whole, whole), m.slice((s+n)>>3-whole, whole))
+		n &= 7
 	}
 	if n >= 64 {
 		// Half of the work of an insert is this loop: each word is read once, the

@@ -14,7 +14,6 @@ package table
 import (
 	"fmt"
 	"math/bits"
-	"sort"
 
 	"github.com/tally-counter/tally/counter"
 )
@@ -53,7 +52,9 @@ type Table struct {
 // tree is the list of chunks of one kind of key.
 type tree struct {
 	chunks []uint32 // ids
-	firsts []uint64 // first separators of integer chunks
+	firsts []uint64 // integers: first separators; texts: see readFirsts
+	prefix string
+	stale  bool // texts: firsts and prefix must be read again
 }
 
 // place is a page of a table.
@@ -124,13 +125,10 @@ func treeOf(k Key) int {
 // findChunk returns the last chunk whose first separator is not above k, -1 when
 // there is none.
 func (t *Table) findChunk(k Key) int {
-	tr := &t.trees[treeOf(k)]
 	if k.IsText {
-		return sort.Search(len(tr.chunks), func(i int) bool {
-			return t.pool.chunk(tr.chunks[i]).compareText(0, k.Text) > 0
-		}) - 1
+		return t.findText(k.Text)
 	}
-	return findFirst(tr.firsts, k.Num)
+	return findFirst(t.trees[0].firsts, k.Num)
 }
 
 func findFirst(firsts []uint64, n uint64) int {

@@ -1,159 +1,114 @@
 package table
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"unsafe"
+)
 
-// Text keys are written as a block of bytes:
+// Text keys are written as a block of bytes. They lie in runs: the first key of
+// a run is whole but for the prefix that all keys of the page share, each further
+// one goes without what it shares with the key before it. Where the runs begin is
+// listed, so that a key is found by halving the runs and reading one of them.
 //
-//	uvarint length of the prefix that all keys share | prefix
+//	uvarint length of the prefix | prefix
+//	number of runs, 8 bits
+//	for each run: the row of its first key, 8 bits
+//	for each run: where it begins, bytes from the start of the block, 16 bits
 //	for each key: shared and own length | own bytes
 //
 // shared is how many bytes behind the prefix the key has in common with the key
-// before it (the first: none), own bytes are what follows. The two lengths take
-// one byte, shared in the low half; a half of 15 means that 15 less than the
-// length follows as a uvarint, shared before own.
-const nibbleMax = 15
+// before it (the first of a run: none), own bytes are what follows. The two
+// lengths take one byte, shared in the low half; a half of 15 means that 15 less
+// than the length follows as a uvarint, shared before own.
+const (
+	nibbleMax  = 15
+	runRows    = 16 // rows of a run when a page is packed
+	runRowsMax = 24 // more are divided
+)
 
-type textReader struct {
-	b []byte // what is left of the block
+// textBlock tells where the parts of a block are, in bytes of its page.
+type textBlock struct {
+	at             int
+	prefix, shared int // the prefix and its length
+	runs           int
+	firsts, places int
+	rows           int
 }
 
-func (r *textReader) uvarint() int {
-	v, n := binary.Uvarint(r.b)
-	r.b = r.b[n:]
-	return int(v)
+// length reads a uvarint of one or two bytes.
+func (m mem) length(at int) (n, next int) {
+	n = int(m.byte(at))
+	if n < 0x80 {
+		return n, at + 1
+	}
+	return n&0x7f | int(m.byte(at+1))<<7, at + 2
 }
 
-// next returns the next key: bytes shared behind the prefix, own bytes.
-func (r *textReader) next() (shared int, own []byte) {
-	c := int(r.b[0])
-	r.b = r.b[1:]
-	shared, n := c&15, c>>4
+func (m mem) textBlock(h header) (b textBlock) {
+	b.at = h.keysAt()
+	b.shared, b.prefix = m.length(b.at)
+	b.firsts = b.prefix + b.shared + 1
+	b.runs = int(m.byte(b.firsts - 1))
+	b.places = b.firsts + b.runs
+	b.rows = h.rows()
+	return b
+}
+
+// place is the byte of the page where run i begins.
+func (m mem) place(b *textBlock, i int) int { return b.at + int(m.load16(b.places+2*i)) }
+
+// runRows returns the rows of run i, from first to end-1.
+func (m mem) runRows(b *textBlock, i int) (first, end int) {
+	end = b.rows
+	if i+1 < b.runs {
+		end = int(m.byte(b.firsts + i + 1))
+	}
+	return int(m.byte(b.firsts + i)), end
+}
+
+// entry reads the lengths of a key; its own bytes are at body.
+func (m mem) entry(at int) (shared, own, body int) {
+	c := int(m.byte(at))
+	shared, own, body = c&15, c>>4, at+1
 	if shared == nibbleMax {
-		shared += r.uvarint()
+		shared, body = m.length(body)
+		shared += nibbleMax
 	}
-	if n == nibbleMax {
-		n += r.uvarint()
+	if own == nibbleMax {
+		own, body = m.length(body)
+		own += nibbleMax
 	}
-	own, r.b = r.b[:n], r.b[n:]
-	return shared, own
+	return shared, own, body
 }
 
-// texts returns a reader of the keys of b, and the prefix they share.
-func (b page) texts(h header) (prefix []byte, r textReader) {
-	at := h.keysAt()
-	r.b = b[at : at+h.keyBytes()]
-	n := r.uvarint()
-	prefix, r.b = r.b[:n], r.b[n:]
-	return prefix, r
+func (m mem) load16(i int) uint16 {
+	return binary.LittleEndian.Uint16((*[2]byte)(unsafe.Add(m.p, i))[:])
 }
 
-// findText returns the row of key k, or the row before which it would stand.
-func (b page) findText(k string) (row int, ok bool) {
-	p := memOf(b).placeText(b.header(), k)
-	return p.row, p.ok
+func (m mem) store16(i int, v uint16) {
+	binary.LittleEndian.PutUint16((*[2]byte)(unsafe.Add(m.p, i))[:], v)
 }
 
-// textPlace is where a text key stands among the keys of a page, or would.
-type textPlace struct {
-	row      int
-	ok       bool
-	prefixed bool // the key begins with the prefix that all keys share
-	rest     int  // the key's bytes from here on are behind the prefix
-	at       int  // byte of the page where the entry of row begins, or the block ends
-	match    int  // bytes behind the prefix shared with the key before
-	// Of the entry of row, when the key would stand before it and shares more with
-	// it than the key before does: bytes it would lose, and its two lengths then.
-	drop, shared, own int
-}
+// slice is n bytes from byte i on.
+func (m mem) slice(i, n int) []byte { return unsafe.Slice((*byte)(unsafe.Add(m.p, i)), n) }
 
-// placeText looks for k among the keys of a page.
-func (m mem) placeText(h header, k string) (p textPlace) {
-	at, rows := h.keysAt(), h.rows()
-	end := at + h.keyBytes()
-	prefix, at := m.uvarint(at)
-	n := m.matching(at, prefix, k)
-	if n < prefix {
-		if n < len(k) && k[n] > m.byte(at+n) {
-			p.row = rows
-		}
-		return p
-	}
-	at += prefix
-	p.prefixed, p.rest = true, prefix
-	k = k[prefix:]
-	// k is above every key so far and shares match bytes with the last of them.
-	row, match := 0, 0
-	for ; row < rows; row++ {
-		p.at = at
-		c := int(m.byte(at))
-		at++
-		shared, own := c&nibbleMax, c>>4
-		if shared == nibbleMax {
-			n, at = m.uvarint(at)
-			shared += n
-		}
-		if own == nibbleMax {
-			n, at = m.uvarint(at)
-			own += n
-		}
-		if shared > match {
-			at += own
-			continue // k differs from this key where it differs from the last
-		}
-		if shared < match {
-			break // this key went up where k agrees with the last
-		}
-		i := m.matching(at, own, k[match:])
-		ends := match+i == len(k)
-		p.ok = ends && i == own
-		if ends || i < own && k[match+i] < m.byte(at+i) {
-			p.drop, p.shared, p.own = at-p.at+i, shared+i, own-i
-			break
-		}
-		match += i
-		at += own
-	}
-	if row == rows {
-		p.at = end
-	}
-	p.row, p.match = row, match
-	return p
-}
-
-// uvarint reads a uvarint at byte i and returns where it ends.
-func (m mem) uvarint(i int) (v, end int) {
-	for shift := 0; ; shift += 7 {
-		c := int(m.byte(i))
-		i++
-		v |= c & 0x7f << shift
-		if c < 0x80 {
-			return v, i
-		}
+// unpackTexts appends the keys of the page.
+func (r *rows) unpackTexts(m mem, h header) {
+	b := m.textBlock(h)
+	prefix := m.slice(b.prefix, b.shared)
+	at, last := m.place(&b, 0), 0
+	for range b.rows {
+		shared, own, body := m.entry(at)
+		from := len(r.bytes)
+		r.bytes = append(r.bytes, prefix...)
+		r.bytes = append(r.bytes, r.bytes[last+len(prefix):last+len(prefix)+shared]...)
+		r.bytes = append(r.bytes, m.slice(body, own)...)
+		r.spans = append(r.spans, span{from, len(r.bytes)})
+		at, last = body+own, from
 	}
 }
 
-// matching counts the bytes that the n bytes from byte at on and k begin with
-// alike.
-func (m mem) matching(at, n int, k string) (i int) {
-	n = min(n, len(k))
-	for i < n && m.byte(at+i) == k[i] {
-		i++
-	}
-	return i
-}
-
-// entries appends what stands at p.at instead of p.drop bytes when k is inserted
-// there: its entry, and what begins the next one.
-func (p *textPlace) entries(dst []byte, k string) []byte {
-	dst = appendNibbles(dst, p.match, len(k)-p.rest-p.match)
-	dst = append(dst, k[p.rest+p.match:]...)
-	if p.drop > 0 {
-		dst = appendNibbles(dst, p.shared, p.own)
-	}
-	return dst
-}
-
-func appendNibbles(dst []byte, shared, own int) []byte {
+func appendEntry(dst []byte, shared, own int) []byte {
 	dst = append(dst, byte(min(shared, nibbleMax)|min(own, nibbleMax)<<4))
 	if shared >= nibbleMax {
 		dst = binary.AppendUvarint(dst, uint64(shared-nibbleMax))
@@ -164,18 +119,33 @@ func appendNibbles(dst []byte, shared, own int) []byte {
 	return dst
 }
 
-// appendTexts appends the block of the keys, ascending.
+// appendTexts appends the block of n keys, ascending.
 func appendTexts(dst []byte, n int, key func(i int) []byte) []byte {
-	first := key(0)
+	base, first := len(dst), key(0)
 	prefix := commonPrefix(first, key(n-1))
 	dst = binary.AppendUvarint(dst, uint64(prefix))
 	dst = append(dst, first[:prefix]...)
-	last := first[:prefix]
+	runs := (n + runRows - 1) / runRows
+	dst = append(dst, byte(runs))
+	for i := range runs {
+		dst = append(dst, byte(i*n/runs))
+	}
+	places := len(dst)
+	for range runs {
+		dst = append(dst, 0, 0)
+	}
+	var last []byte
+	run := 0
 	for i := range n {
-		k := key(i)
-		shared := commonPrefix(last, k) - prefix
-		dst = appendNibbles(dst, shared, len(k)-prefix-shared)
-		dst = append(dst, k[prefix+shared:]...)
+		k, shared := key(i)[prefix:], 0
+		if i == run*n/runs {
+			binary.LittleEndian.PutUint16(dst[places+2*run:], uint16(len(dst)-base))
+			run++
+		} else {
+			shared = commonPrefix(last, k)
+		}
+		dst = appendEntry(dst, shared, len(k)-shared)
+		dst = append(dst, k[shared:]...)
 		last = k
 	}
 	return dst
