@@ -15,9 +15,11 @@ import (
 const slice = 512
 
 // perSlice runs op b.N times or so and reports the time per operation.
-func perSlice(b *testing.B, op func(i int)) {
+func perSlice(b *testing.B, op func(i int)) { perSliceOf(b, b.N, op) }
+
+func perSliceOf(b *testing.B, n int, op func(i int)) {
 	var took []time.Duration
-	for i := 0; i < b.N || len(took) < 9; {
+	for i := 0; i < n || len(took) < 9; {
 		start := time.Now()
 		for range slice {
 			op(i)

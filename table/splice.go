@@ -175,8 +175,13 @@ func (t *Table) insertRow(at place, h header, s *splice, row, keys int, col Colu
 	}
 	t.setRows(at, n+1)
 	// Where a row comes others will: a step more than it needs halves the moves of
-	// pages that random rows come to, for 0.07 bytes a row.
-	m = t.apply(at, h, s, slotStep)
+	// pages that random rows come to, for 0.07 bytes a row. A text is longer than a
+	// step as a rule, so that it would be wasted.
+	room := slotStep
+	if h.text() {
+		room = 0
+	}
+	m = t.apply(at, h, s, room)
 	m.setDesc(i, fresh)
 	marks := m.header() & pageMarks
 	g := newHeader(n+1, h.cols(), keys, h.length()+s.grown, h.text())

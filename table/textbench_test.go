@@ -96,8 +96,7 @@ func BenchmarkText(b *testing.B) {
 				for _, t := range l.tabs {
 					t.Close()
 				}
-				b.N = len(l.keys) / slice * slice
-				perSlice(b, func(i int) { l.tabs[l.parts[i]].Add(l.keys[i], 0, 1) })
+				perSliceOf(b, len(l.keys)-slice+1, func(i int) { l.tabs[l.parts[i]].Add(l.keys[i], 0, 1) })
 				bytes, rows := int64(0), int64(0)
 				for _, t := range l.tabs {
 					bytes += t.ResidentBytes() + t.DirectoryBytes()

@@ -86,7 +86,7 @@ func (t *Table) divideRun(at place, run int) bool {
 	if keys > keyBytesMax || !fits(h, s, t.limitFor(h)) {
 		return false
 	}
-	m = t.apply(at, h, s, slotStep) // a row is about to come
+	m = t.apply(at, h, s, 0)
 	marks := m.header() & pageMarks
 	m.setHeader(newHeader(h.rows(), h.cols(), keys, h.length()+s.grown, true) | marks)
 	m.slice(b.firsts-1, 1)[0]++
