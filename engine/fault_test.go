@@ -52,7 +52,11 @@ func TestPowerLossKeepsWhatWasAcknowledged(t *testing.T) {
 	const objects, workers = 40, 4
 	key := func(n int) counter.Key { return counter.Key{Namespace: "post", ID: counter.IntID(uint64(n))} }
 	var kept, lost int64
-	for round := range 25 {
+	rounds := 25
+	if testing.Short() {
+		rounds = 6
+	}
+	for round := range rounds {
 		disk := faultfs.New()
 		o := Options{JournalFS: disk, SegmentBytes: 16 << 10}
 		e := open(t, t.TempDir(), o)
