@@ -43,12 +43,13 @@ func TestCrashAtEveryOperation(t *testing.T) {
 	sc := newScript(r, 6)
 	run := func(crashAt int64, percent int) (ops int64) {
 		mem := vfs.NewCrashableMem()
-		var committed, committedThen int
-		var crashed *vfs.MemFS
+		var committed atomic.Int64
+		var committedThen int
+		var crashed *vfs.MemFS // set by whichever goroutine of Pebble comes to the operation; read after Close
 		var n atomic.Int64
 		fs := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
 			if op.Kind.ReadOrWrite() == errorfs.OpIsWrite && n.Add(1) == crashAt {
-				committedThen = committed
+				committedThen = int(committed.Load())
 				crashed = mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: randv2.New(randv2.NewPCG(uint64(crashAt), 1))})
 			}
 			return nil
@@ -58,7 +59,7 @@ func TestCrashAtEveryOperation(t *testing.T) {
 			if err := ch.write(s, rand.New(rand.NewSource(int64(i)))); err != nil {
 				t.Fatal(err)
 			}
-			committed = i + 1
+			committed.Store(int64(i + 1))
 		}
 		s.mustClose(t)
 		if crashed == nil {
