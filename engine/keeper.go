@@ -12,7 +12,7 @@ import (
 const (
 	tendEvery          = 250 * time.Millisecond
 	checkpointAgeMax   = time.Minute     // dirty pages wait at most so long
-	checkpointTailMin  = 32 << 20        // bytes of journal that are not worth a checkpoint
+	checkpointTailMin  = 24 << 20        // bytes of journal that are not worth a checkpoint
 	checkpointTailMax  = 1 << 30         // bytes of journal that always are
 	checkpointRetryMin = 5 * time.Second // after a failure
 	evictStepBytes     = 256 << 10       // what one call evicts at most, under its partition's lock
@@ -101,7 +101,7 @@ func (k *keeper) due(e *Engine, now time.Time) bool {
 	switch {
 	case tail == 0:
 		return false
-	case tail >= min(checkpointTailMax, max(checkpointTailMin, e.memory.Load()/2)):
+	case tail >= min(checkpointTailMax, max(checkpointTailMin, e.memory.Load()/4)):
 		return true
 	case e.memory.Load() > e.limit():
 		return e.dirtyBytes() > e.limit()/8
