@@ -12,10 +12,9 @@ import (
 )
 
 const (
-	partitionBits    = 4
-	partitionsMax    = 64 // locks held together are a bit mask
-	fenceSlots       = 1024
-	pageNameBytesMax = 1 + counter.IDBytesMax
+	partitionBits = 4
+	partitionsMax = 64 // locks held together are a bit mask
+	fenceSlots    = 1024
 )
 
 // partition is one slice of the key space: its tables, their memory and the
@@ -133,17 +132,9 @@ func (e *Engine) settle(part *partition) {
 	}
 }
 
-func (e *Engine) lockAll() {
-	for i := range e.parts {
-		e.parts[i].mu.Lock()
-	}
-}
+func (e *Engine) lockAll() { e.lockMask(e.maskAll()) }
 
-func (e *Engine) unlockAll() {
-	for i := range e.parts {
-		e.parts[i].mu.Unlock()
-	}
-}
+func (e *Engine) unlockAll() { e.unlockMask(e.maskAll()) }
 
 func (e *Engine) lockMask(mask uint64) {
 	for m := mask; m != 0; m &= m - 1 {
