@@ -27,29 +27,19 @@ var keyCommands = []command{
 		syntax: "ENCODING key | FREQ key | IDLETIME key | REFCOUNT key | HELP", summary: "Answers what tools ask about an object.", tx: object},
 }
 
-func del(c *conn, tx *engine.Tx, _ [][]byte) error {
-	var n int64
-	for _, k := range c.keys {
-		was, err := tx.Delete(k)
-		if err != nil {
-			return err
-		}
-		if was {
-			n++
-		}
-	}
-	c.w.int(n)
-	return nil
-}
+func del(c *conn, tx *engine.Tx, _ [][]byte) error { return c.count(tx.Delete) }
 
-func exists(c *conn, tx *engine.Tx, _ [][]byte) error {
+func exists(c *conn, tx *engine.Tx, _ [][]byte) error { return c.count(tx.Exists) }
+
+// count answers for how many of the request's keys is holds.
+func (c *conn) count(is func(counter.Key) (bool, error)) error {
 	var n int64
 	for _, k := range c.keys {
-		was, err := tx.Exists(k)
+		yes, err := is(k)
 		if err != nil {
 			return err
 		}
-		if was {
+		if yes {
 			n++
 		}
 	}
